@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cues.arrays import channels_float32
-from cues.batch.sources import Source
+from cues.batch.sources import OnRecording
 from cues.batch.table import Row
 from cues.library.audiofile import read_recording
 from cues.meters.clicks import find_clicks
@@ -25,16 +25,10 @@ _TOGETHER_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(OnRecording):
     """Task that measures a recording; `exact` is true peak at 16 times the rate, not at 4 times as in BS.1770."""
 
-    source: Source
     exact: bool = False
-
-    @property
-    def file(self) -> str:
-        """Path or URL of the recording."""
-        return self.source.file
 
     def run(self) -> Row:
         """Loudness over all channels by BS.1770, peaks and DC of the worst channel, and the clicks of any."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cues.batch.sources import Source
+from cues.batch.sources import OnRecording
 from cues.batch.table import Row
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained, replacing, unfinished_name
@@ -28,22 +28,16 @@ _SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class Mix(OnRecording):
     """Task that mixes cues (name, onset in s, gain in dB) into a recording, and replaces `output` when it is complete.
 
     A change of `pack_stamp`, the state of the pack, invalidates earlier results.
     """
 
-    source: Source
     cues: tuple[tuple[str, float, float], ...]
     output: str
     pack: str | None = None
     pack_stamp: str = ""
-
-    @property
-    def file(self) -> str:
-        """Path of the recording."""
-        return self.source.file
 
     def run(self) -> Row:
         """Mix each channel separately; samples without a cue or ducking keep their values."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cues.batch.mixing import replace_recording
-from cues.batch.sources import Source
+from cues.batch.sources import OnRecording
 from cues.batch.table import Row
 from cues.errors import CueValueError
 from cues.library.audiofile import read_channels
@@ -20,22 +20,16 @@ _SILENCE_LUFS = -70.0
 
 
 @dataclass(frozen=True, slots=True)
-class Normalize:
+class Normalize(OnRecording):
     """Task that brings a recording to `target_lufs` by one gain, and replaces `output` when it is complete.
 
     Loudness is integrated, or that of the loudest 100 ms (`m100`, and below 400 ms); `ceiling_dbtp` limits the gain.
     """
 
-    source: Source
     output: str
     target_lufs: float
     ceiling_dbtp: float
     m100: bool = False
-
-    @property
-    def file(self) -> str:
-        """Path of the recording."""
-        return self.source.file
 
     def run(self) -> Row:
         """Write the recording; its row says by how much the ceiling kept it from the target."""

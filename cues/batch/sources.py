@@ -13,7 +13,7 @@ from cues.errors import CueError, MissingFeatureError
 from cues.extras import needed
 from cues.library.audiofile import ENDINGS
 
-__all__ = ["Source", "find_sources"]
+__all__ = ["OnRecording", "Source", "find_sources"]
 
 _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
@@ -42,6 +42,18 @@ class Source:
             return Path(self.file)
         with _fsspec().open(self.file, "rb") as remote:
             return io.BytesIO(remote.read())
+
+
+@dataclass(frozen=True, slots=True)
+class OnRecording:
+    """Base of the tasks on one recording."""
+
+    source: Source
+
+    @property
+    def file(self) -> str:
+        """Path or URL of the recording."""
+        return self.source.file
 
 
 def find_sources(place: str) -> list[Source]:

@@ -4,17 +4,17 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from stream.speech import SPEAKERS
 
-__all__ = ["EXISTING_FILE", "EXISTING_FOLDER", "FAST_SPEED", "PORT", "OutFile", "checked_url", "one_standard_output"]
+__all__ = ["OutFile", "checked_url", "one_standard_output", "together"]
 
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-Command = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 PORT = click.IntRange(0, 65535)
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`; the event loop keeps up at this speed."""
@@ -61,7 +61,7 @@ def one_standard_output(option: str, file: Path | None, *, as_json: bool) -> Non
         raise click.UsageError(f"standard output holds either the JSON or the file: give {option} a name")
 
 
-def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*options: Decorator) -> Decorator:
     """One decorator for several options, which `--help` shows in this order."""
     return lambda command: functools.reduce(lambda inner, option: option(inner), reversed(options), command)
 
@@ -76,7 +76,7 @@ speaker = click.option(
     show_default=True,
     help="Speech from a server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
 )
-server = _together(
+server = together(
     click.option(
         "--base-url", metavar="URL", callback=checked_url, help="Model server, such as http://localhost:11434."
     ),
@@ -97,7 +97,7 @@ server = _together(
     ),
 )
 """Fields of a `Target`."""
-question = _together(
+question = together(
     click.option(
         "--folder",
         type=EXISTING_FOLDER,
@@ -112,7 +112,7 @@ question = _together(
         help="A recording that answers in place of a server; give it again for the answer to a tool's result.",
     ),
 )
-spoken = _together(
+spoken = together(
     click.option(
         "--out",
         type=click.Path(path_type=Path, file_okay=False),

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,19 @@ _FLAGGED_DBTP = -1.0
 _HEARD_LU = 0.5
 
 # The options of every run; the commands pass them on as `how`.
-_workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one per core.")
-_dask = click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster of this scheduler instead.")
-_fresh = click.option("--fresh", is_flag=True, help="Discard the results of earlier runs.")
+_how = _options.together(
+    click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one per core."),
+    click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster of this scheduler instead."),
+    click.option("--fresh", is_flag=True, help="Discard the results of earlier runs."),
+    _options.json_output,
+)
+
+
+def _out_folder(name: str) -> _options.Decorator:
+    """The option for the folder of the recordings that a run writes."""
+    text = f"Folder for the recordings, and for the table {name}.csv."
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option("--out", type=kind, default=name, show_default=True, help=text)
 
 
 @click.group(context_settings={"max_content_width": 100})
@@ -50,11 +60,8 @@ def command() -> None:
     help="The table: .csv or .jsonl.",
 )
 @click.option("--exact", is_flag=True, help="True peak at 16 times the rate instead of 4.")
-@_workers
-@_dask
-@_fresh
-@_options.json_output
-def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any) -> None:
+@_how
+def measure(*, place: str, output: Path, exact: bool, **how: Any) -> None:
     """Measure loudness, true peak and clicks of all recordings at DIR|GLOB|URL.
 
     Folders are searched recursively, patterns only with **. A URL (s3://…) needs the extra `batch`.
@@ -62,7 +69,7 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
     from cues.batch.measuring import COLUMNS, Measure
 
     tasks = [Measure(source, exact) for source in find_sources(place)]
-    run = _run(tasks, output, COLUMNS, **how)
+    run = _run(tasks, output, COLUMNS, how)
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
     loudest = sorted(row["m100_max_lufs"] for row in measured if row["m100_max_lufs"] is not None)
@@ -82,80 +89,53 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
         *([f"loudest 100 ms: {number(loudest[0])} to {number(loudest[-1], 'LUFS')}"] if loudest else []),
         f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
     ]
-    _finish(run, output, summary, lines if measured else [], dask=how["dask"], as_json=as_json)
+    _finish(run, output, summary, lines if measured else [], how)
 
 
 @command.command(short_help="Bring recordings to one loudness.")
 @click.argument("place", metavar="DIR|GLOB")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default="normalized",
-    show_default=True,
-    help="Folder for the recordings, and for the table normalized.csv.",
-)
+@_out_folder("normalized")
 @click.option("--target-lufs", type=click.FloatRange(-60.0, 0.0), default=-20.0, show_default=True, help="Loudness.")
 @click.option("--ceiling-dbtp", type=click.FloatRange(-20.0, 0.0), default=-1.0, show_default=True, help="True peak.")
 @click.option("--m100", is_flag=True, help="By the loudest 100 ms, as cues are leveled; shorter than 400 ms always.")
-@_workers
-@_dask
-@_fresh
-@_options.json_output
-def normalize(*, place: str, out: Path, as_json: bool, workers: Any, dask: Any, fresh: bool, **level: Any) -> None:
+@_how
+def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float, m100: bool, **how: Any) -> None:
     """Bring all recordings at DIR|GLOB to one loudness, each by one gain.
 
     A recording keeps its name, sample rate, channels and sample format (WAV or FLAC); one that the ceiling keeps too
     quiet is in the table with missed_lu.
     """
-    from cues.batch.mixing import sweep
     from cues.batch.normalizing import COLUMNS, Normalize
 
     sources = find_sources(place)
-    base = (
-        Path(place) if Path(place).is_dir() else Path(os.path.commonpath([Path(each.file).parent for each in sources]))
-    )
+    base = place if Path(place).is_dir() else os.path.commonpath([Path(each.file).parent for each in sources])
     names = {source: Path(source.file).relative_to(base).with_suffix("") for source in sources}
     ending = {source: ".flac" if source.file.lower().endswith(".flac") else ".wav" for source in sources}
-    tasks = [Normalize(source, f"{out / names[source]}{ending[source]}", **level) for source in sources]
+    level = target_lufs, ceiling_dbtp, m100
+    tasks = [Normalize(source, f"{out / names[source]}{ending[source]}", *level) for source in sources]
     if len({task.output for task in tasks}) < len(tasks):
         raise CueError(f"{place}: two recordings would have one name; normalize one format at a time")
-    for task in tasks:
-        if Path(task.output).resolve() == Path(task.file).resolve():
-            raise CueError(f"{task.file} would be written over itself; name another folder with --out")
     table = out / "normalized.csv"
-    good = lambda row: Path(row["output"]).is_file()  # noqa: E731
-    try:
-        run = _run(tasks, table, COLUMNS, still_good=good, workers=workers, dask=dask, fresh=fresh)
-    finally:
-        sweep(task.output for task in tasks)
+    run = _rewrite(tasks, table, COLUMNS, how)
     limited = sum(row["status"] == "ok" and row["missed_lu"] < -_HEARD_LU for row in run.rows)
-    summary = {"target_lufs": level["target_lufs"], "limited": limited}
+    summary = {"target_lufs": target_lufs, "limited": limited}
     lines = [f"recordings: {harmless(str(out))}; {limited} kept below the target by the ceiling"]
-    _finish(run, table, summary, lines, dask=dask, as_json=as_json)
+    _finish(run, table, summary, lines, how)
 
 
 @command.command()
 @click.argument("plan", metavar="PLAN", type=_options.EXISTING_FILE)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default="mixed",
-    show_default=True,
-    help="Folder for the mixed recordings, and for the table mixed.csv.",
-)
+@_out_folder("mixed")
 @_options.pack
-@_workers
-@_dask
-@_fresh
-@_options.json_output
-def mix(*, plan: Path, out: Path, pack: Path | None, as_json: bool, **how: Any) -> None:
+@_how
+def mix(*, plan: Path, out: Path, pack: Path | None, **how: Any) -> None:
     """Mix cues into recordings by PLAN.
 
     PLAN is a CSV file with the columns file, cue and time_s, and optionally gain_db and output; or a .jsonl file with
     one such object per line. Each line adds one cue to a file. A recording keeps its sample rate, channels and sample
     format.
     """
-    from cues.batch.mixing import COLUMNS, Mix, sweep
+    from cues.batch.mixing import COLUMNS, Mix
     from cues.batch.plan import read_plan
 
     recordings, pack_state = read_plan(plan, list(bank_of(pack))), _pack_state(pack)
@@ -163,16 +143,9 @@ def mix(*, plan: Path, out: Path, pack: Path | None, as_json: bool, **how: Any) 
         Mix(Source.at(Path(planned.file)), planned.cues, str(out / planned.output), *pack_state)
         for planned in recordings
     ]
-    for task in tasks:
-        if Path(task.output).resolve() == Path(task.file).resolve():
-            raise CueError(f"{task.file} would be written over itself; name another folder with --out")
     table = out / "mixed.csv"
-    sweep(task.output for task in tasks)  # a run that was killed left its temporary files
-    try:
-        run = _run(tasks, table, COLUMNS, still_good=lambda row: Path(row["output"]).is_file(), **how)
-    finally:
-        sweep(task.output for task in tasks)
-    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], dask=how["dask"], as_json=as_json)
+    run = _rewrite(tasks, table, COLUMNS, how)
+    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], how)
 
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:
@@ -186,10 +159,23 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
     return str(folder.resolve()), repr(states)
 
 
-def _run(
-    tasks: Sequence[Task], table: Path, columns: Sequence[str], *, workers: int | None, dask: str | None, **how: Any
-) -> Run:
-    """A run with its progress; `how` is the rest for `run_batch`."""
+def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Mapping[str, Any]) -> Run:
+    """A run whose tasks write recordings, none over itself; temporary files of killed workers are deleted."""
+    from cues.batch.mixing import sweep
+
+    for task in tasks:
+        if Path(task.output).resolve() == Path(task.file).resolve():
+            raise CueError(f"{task.file} would be written over itself; name another folder with --out")
+    sweep(task.output for task in tasks)
+    try:
+        return _run(tasks, table, columns, how, still_good=lambda row: Path(row["output"]).is_file())
+    finally:
+        sweep(task.output for task in tasks)
+
+
+def _run(tasks: Sequence[Task], table: Path, columns: Sequence[str], how: Mapping[str, Any], **more: Any) -> Run:
+    """A run with its progress; `more` is for `run_batch`."""
+    workers, dask = how["workers"], how["dask"]
     if workers is not None and dask is not None:
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
     if dask is None and not has_object_file():
@@ -200,14 +186,13 @@ def _run(
     with Progress(*parts, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         files = bar.add_task("files", total=len(tasks))
         progress = lambda done: bar.update(files, completed=done)  # noqa: E731
-        return run_batch(tasks, table, columns, workers=workers, dask=dask, progress=progress, **how)
+        settings = {"workers": workers, "dask": dask, "fresh": how["fresh"], "progress": progress}
+        return run_batch(tasks, table, columns, **settings, **more)
 
 
-def _finish(
-    run: Run, table: Path, summary: dict[str, Any], lines: Sequence[str], *, dask: str | None, as_json: bool
-) -> None:
+def _finish(run: Run, table: Path, summary: dict[str, Any], lines: Sequence[str], how: Mapping[str, Any]) -> None:
     failed = run.failed
-    if as_json:
+    if how["as_json"]:
         counts = {"table": str(table), "files": len(run.rows), "resumed": run.resumed, "failed": failed}
         print_json({**counts, **summary})
     else:
@@ -215,7 +200,7 @@ def _finish(
         all_earlier = run.resumed == len(run.rows)
         earlier = f", {'all' if all_earlier else run.resumed} of them in an earlier run" if run.resumed else ""
         out.print(f"{len(run.rows) - len(failed)} of {len(run.rows)} done{earlier}: {harmless(str(table))}")
-        if all_earlier and dask is not None:
+        if all_earlier and how["dask"] is not None:
             out.print("nothing left to do; the cluster was not used")
         for line in lines:
             out.print(line)
