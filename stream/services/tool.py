@@ -72,7 +72,7 @@ class Tool:
 
     def openai(self) -> dict[str, Any]:
         """The tool's definition in a request's `tools`, for both endpoints."""
-        schema = {**NO_ARGUMENTS, **self.parameters}
+        schema = {**NO_ARGUMENTS, "required": [], **self.parameters}
         function = {"name": self.name, "description": self.description, "parameters": schema}
         return {"type": "function", "function": function}
 

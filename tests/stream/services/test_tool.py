@@ -132,6 +132,13 @@ def test_what_is_no_tool_is_refused_with_what_is_wrong(source, error, says):
         stream.Tool.of(source)
 
 
+def test_a_tool_that_requires_no_argument_says_so_in_the_request():
+    schema = {"type": "object", "properties": {"depth": {"type": "integer"}}, "additionalProperties": False}
+    for tool in (stream.Tool(name="ping"), stream.Tool(name="ls", parameters=schema)):
+        sent = tool.openai()["function"]["parameters"]
+        assert sent == {**tool.parameters, "required": []}
+
+
 def test_a_server_that_runs_the_filesystem_tools_is_sent_their_definitions_as_they_stand():
     path = {"list_directory": "Directory path", "read_file": "File path"}
     says = {"list_directory": "List contents of a directory", "read_file": "Read contents of a file"}
