@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
 from stream.readers.formats.any_format import AnyReader
 from stream.readers.formats.failures import failed_by
-
-if TYPE_CHECKING:
-    from stream.readers.formats.message_reader import MessageReader
-    from stream.readers.options import Tools
+from stream.readers.formats.message_reader import MessageReader
+from stream.readers.options import Tools
 
 __all__ = ["read", "read_sync"]
 

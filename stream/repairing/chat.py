@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from stream.checks import check_choice
 from stream.errors import StreamTypeError
+from stream.events import Event, ToolCallEnd
 from stream.readers.calls.values import NOTHING, dumps, fields_of, listed
+from stream.readers.formats.chat_completions import OpenAIReader
 from stream.readers.formats.failures import failed_by
-from stream.readers.options import declared_names
+from stream.readers.options import Tools, declared_names
 from stream.repairing.choice import Choice
 from stream.request_bodies import asks_for_data
-
-if TYPE_CHECKING:
-    from stream.events import Event, ToolCallEnd
-    from stream.readers.formats.chat_completions import OpenAIReader
-    from stream.readers.options import Tools
 
 __all__ = ["ChatRepair"]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from stream.errors import StreamTypeError
+from stream.readers.options import Tools
 from stream.repairing.chat import ChatRepair
 from stream.repairing.sse import SseRepair
-
-if TYPE_CHECKING:
-    from stream.readers.options import Tools
 
 __all__ = ["repair", "repair_sync", "repaired", "repaired_sync"]
 

@@ -6,13 +6,11 @@ import json
 import logging
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from stream.errors import StreamValueError
 from stream.readers.options import MAX_LINE_CHARS
-
-if TYPE_CHECKING:
-    from stream.repairing.chat import ChatRepair
+from stream.repairing.chat import ChatRepair
 
 __all__ = ["SseRepair"]
 

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.extras import needed
@@ -16,8 +17,6 @@ from stream.request_bodies import sendable
 from stream.urls import server_url, shown_url
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import httpx2
 
 __all__ = ["KEPT_HEADERS", "record", "recording"]

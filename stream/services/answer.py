@@ -11,12 +11,13 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.events import (
     Finish,
     InvalidToolCall,
     ReasoningDelta,
+    ServiceEvent,
     StreamFailed,
     TaskStatus,
     TextDelta,
@@ -27,12 +28,8 @@ from stream.events import (
 from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow
 from stream.redaction import logged_name
 from stream.request_bodies import sendable_text
-from stream.services.chat_request import present
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.chat_request import Message
-    from stream.services.tool import Tool
+from stream.services.chat_request import Message, present
+from stream.services.tool import Tool
 
 __all__ = ["Answer", "run_tool", "words_of"]
 

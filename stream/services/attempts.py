@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-if TYPE_CHECKING:
-    from stream.events import InvalidToolCall, ToolResult
+from stream.events import InvalidToolCall, ToolResult
 
 __all__ = ["Attempts", "Position"]
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from stream.errors import StreamTypeError, StreamValueError
 from stream.request_bodies import sendable
-
-if TYPE_CHECKING:
-    from stream.services.addresses import Api
+from stream.services.addresses import Api
 
 __all__ = ["ChatFields", "Message", "Think", "chat_body", "check_request", "present", "text_of", "with_guidance"]
 

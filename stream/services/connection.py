@@ -7,13 +7,15 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from pathlib import Path
+from typing import Any, Literal, Self, Unpack
 from urllib.parse import urlsplit
 
-from stream.events import StreamFailed, ToolsLeftOut
+from stream.events import ServiceEvent, StreamFailed, ToolsLeftOut
 from stream.redaction import logged_list, logged_name
 from stream.services.addresses import (
     CLOUD_HOSTS,
+    Api,
     api_and_address,
     cloud_address,
     default_model,
@@ -21,20 +23,18 @@ from stream.services.addresses import (
     local_address,
     normalize_model,
 )
-from stream.services.chat_request import chat_body, check_request, with_guidance
+from stream.services.chat_request import ChatFields, Message, chat_body, check_request, with_guidance
 from stream.services.endpoint import Endpoint
-from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
+from stream.services.models import (
+    ModelCapabilities,
+    capabilities_of,
+    guidance,
+    too_old,
+    translate_tools,
+    with_server_word,
+)
 from stream.services.retrying import Retries, refused_part, with_retries
-from stream.services.tool import as_tools, tool_choice_field
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from stream.events import ServiceEvent
-    from stream.services.addresses import Api
-    from stream.services.chat_request import ChatFields, Message
-    from stream.services.models import ModelCapabilities
-    from stream.services.tool import ToolLike
+from stream.services.tool import ToolLike, as_tools, tool_choice_field
 
 __all__ = ["Connection", "connect"]
 

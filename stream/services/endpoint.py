@@ -14,20 +14,17 @@ from urllib.parse import urlsplit
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError
-from stream.events import Finish, StreamFailed, Usage
+from stream.events import Event, Finish, ServiceEvent, StreamFailed, Usage
 from stream.readers.formats.any_format import FORMATS
 from stream.readers.formats.failures import retry_after_ms, unwrap
 from stream.request_bodies import asks_for_data, sendable
-from stream.services.addresses import is_near
+from stream.services.addresses import Api, is_near
 from stream.urls import shown_url
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx2
-
-    from stream.events import Event, ServiceEvent
-    from stream.services.addresses import Api
 
 __all__ = ["Endpoint"]
 
@@ -114,19 +111,24 @@ class Endpoint:
 
     async def _refusal(self, response: httpx2.Response) -> StreamFailed | None:
         """The failure in an answer that is no stream: an error, a redirect or a web page."""
-        status, where = response.status_code, shown_url(self._url)
+        status, where, headers = response.status_code, shown_url(self._url), response.headers
         if status >= 400:
-            failed = failure_of_answer(status, await _begin(response, LONGEST_ERROR), response.headers)
+            failed, note = unwrap(await _begin(response, LONGEST_ERROR)), ""
             if status == 404:
-                return replace(failed, message=f"{failed.message} (HTTP 404 from {where})")
-            if status in (401, 403) and not self._has_key:
-                host = urlsplit(self._url).hostname
-                return replace(failed, message=f"{failed.message} (no key was sent to {host}; `api_key` gives one)")
-            return failed
+                note = f" (HTTP 404 from {where})"
+            elif status in (401, 403) and not self._has_key:
+                note = f" (no key was sent to {urlsplit(self._url).hostname}; `api_key` gives one)"
+            return replace(
+                failed,
+                message=failed.message[:LONGEST_MESSAGE] + note,
+                status=status,
+                retry_after_ms=retry_after_ms(headers) if failed.retry_after_ms is None else failed.retry_after_ms,
+                request_id=failed.request_id or headers.get("x-request-id") or headers.get("request-id"),
+            )
         if status >= 300:
-            target = shown_url(response.headers.get("location") or "nowhere")
+            target = shown_url(headers.get("location") or "nowhere")
             return StreamFailed(f"{where} redirects to {target}; redirects are not followed", "redirect", status)
-        if response.headers.get("content-type", "").startswith("text/html"):
+        if headers.get("content-type", "").startswith("text/html"):
             return StreamFailed(f"{where} answered with a web page; is it the address of an API?", "web_page", status)
         return None
 
@@ -154,18 +156,6 @@ def _usage_first(events: Iterable[Event], finish: list[Event], *, is_end: bool =
             yield event
     if is_end and finish:
         yield finish.pop()
-
-
-def failure_of_answer(status: int, body: bytes, headers: Mapping[str, str]) -> StreamFailed:
-    """The failure in an HTTP error response; names in `headers` are in lower case, or the mapping ignores case."""
-    parsed = unwrap(body)
-    return replace(
-        parsed,
-        message=parsed.message[:LONGEST_MESSAGE],
-        status=status,
-        retry_after_ms=retry_after_ms(headers) if parsed.retry_after_ms is None else parsed.retry_after_ms,
-        request_id=parsed.request_id or headers.get("x-request-id") or headers.get("request-id"),
-    )
 
 
 async def _begin(response: httpx2.Response, longest: int) -> bytes:

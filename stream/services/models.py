@@ -11,12 +11,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from stream.errors import StreamTypeError, StreamValueError
-
-if TYPE_CHECKING:
-    from stream.services.tool import Tool
+from stream.services.tool import Tool
 
 __all__ = [
     "ModelCapabilities",

@@ -7,12 +7,13 @@ from collections import Counter
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from stream.events import (
     EmptyToolCalls,
     Finish,
     InvalidToolCall,
+    ServiceEvent,
     StreamFailed,
     TextDelta,
     ToolCallEnd,
@@ -24,13 +25,10 @@ from stream.readers.calls.values import text_of
 from stream.readers.formats.framing import MessageDecoder
 from stream.readers.text.patterns import normalize
 from stream.readers.text.table import ROWS
+from stream.services.connection import Connection
 from stream.services.runner import ToolRunner
+from stream.services.source import ChatSource
 from stream.services.tool import Tool
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.connection import Connection
-    from stream.services.source import ChatSource
 
 __all__ = ["Observer", "ProbeReport", "probe"]
 

@@ -10,22 +10,26 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from stream.errors import StreamTypeError
-from stream.events import AskedAgain, EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
+from stream.events import (
+    AskedAgain,
+    EmptyToolCalls,
+    Finish,
+    ServiceEvent,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolResult,
+    Usage,
+)
 from stream.services.attempts import Attempts, Position
-from stream.services.chat_request import with_guidance
+from stream.services.chat_request import ChatFields, Message, with_guidance
 from stream.services.runner import ToolRunner
-from stream.services.source import Wrapper
+from stream.services.source import ChatSource, Wrapper
 from stream.services.tiers import ToolTiers
-from stream.services.tool import as_tools
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.chat_request import ChatFields, Message
-    from stream.services.source import ChatSource
-    from stream.services.tool import ToolLike
+from stream.services.tool import ToolLike, as_tools
 
 __all__ = ["DIRECT_ANSWER", "Fallback", "Recovery"]
 

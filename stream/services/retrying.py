@@ -10,13 +10,10 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from stream.errors import StreamValueError
-from stream.events import StreamFailed
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
+from stream.events import ServiceEvent, StreamFailed
 
 __all__ = ["Retries", "refused_part", "with_retries"]
 

@@ -7,24 +7,19 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Literal, Unpack
 
 from stream.checks import check_choice
 from stream.errors import StreamValueError
-from stream.events import InvalidToolCall, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import InvalidToolCall, ServiceEvent, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import SERVER_TOOLS
 from stream.redaction import logged_arguments, logged_name
 from stream.services.answer import Answer, run_tool, words_of
-from stream.services.source import Wrapper
-from stream.services.tool import as_tools
+from stream.services.attempts import Attempts
+from stream.services.chat_request import ChatFields, Message
+from stream.services.source import ChatSource, Wrapper
+from stream.services.tool import ToolLike, as_tools
 from stream.services.validation import Strictness, Validator
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.attempts import Attempts
-    from stream.services.chat_request import ChatFields, Message
-    from stream.services.source import ChatSource
-    from stream.services.tool import ToolLike
 
 __all__ = ["ToolRunner"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, Unpack
+from typing import Protocol, Unpack
 
+from stream.events import ServiceEvent
+from stream.services.chat_request import ChatFields, Message
 from stream.services.models import ModelCapabilities
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.chat_request import ChatFields, Message
-    from stream.services.tool import ToolLike
+from stream.services.tool import ToolLike
 
 __all__ = ["ChatSource", "Wrapper"]
 

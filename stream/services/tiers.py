@@ -12,21 +12,16 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import Any, Protocol, Unpack
 
 from cues.errors import did_you_mean
 from stream.checks import are_texts
 from stream.errors import StreamTypeError, StreamValueError
+from stream.events import ServiceEvent
 from stream.redaction import logged_list
-from stream.services.chat_request import text_of
-from stream.services.source import Wrapper
-from stream.services.tool import as_tools, tool_choice_field
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.chat_request import ChatFields, Message
-    from stream.services.source import ChatSource
-    from stream.services.tool import Tool, ToolLike
+from stream.services.chat_request import ChatFields, Message, text_of
+from stream.services.source import ChatSource, Wrapper
+from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
 
 __all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers", "sentences"]
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError, StreamValueError
@@ -16,6 +16,7 @@ from stream.events import (
     Finish,
     InvalidToolCall,
     ReasoningDelta,
+    ServiceEvent,
     TextDelta,
     ToolCallEnd,
     ToolCallStart,
@@ -23,11 +24,7 @@ from stream.events import (
 )
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
 from stream.redaction import logged_list, logged_name
-from stream.services.tool import Tool, as_tools
-
-if TYPE_CHECKING:
-    from stream.events import ServiceEvent
-    from stream.services.tool import ToolLike
+from stream.services.tool import Tool, ToolLike, as_tools
 
 __all__ = ["Strictness", "Validator"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from stream.events import ToolCallStart
+from stream.events import Event, ToolCallStart
 
 if TYPE_CHECKING:
-    from stream.events import Event
     from stream.routing.router import Played
 
 __all__ = ["HeardWord", "Seen", "Sounded", "TurnRecord"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stream.clock import Clock
 from stream.errors import SpeakerError
+from stream.session.record import TurnRecord
+from stream.speech.speaker import Speaker, Speech
 
 if TYPE_CHECKING:
     from cues import Pacer
-    from stream.clock import Clock
-    from stream.session.record import TurnRecord
-    from stream.speech.speaker import Speaker, Speech
 
 __all__ = ["Utterance"]
 

@@ -25,14 +25,13 @@ from stream.session.history import ChatHistory, heard_text
 from stream.session.record import HeardWord, Seen, TurnRecord
 from stream.session.transcript import News, transcript_of
 from stream.session.utterance import Utterance
-from stream.speech.speaker import SAMPLE_RATE
+from stream.speech.speaker import SAMPLE_RATE, Speaker
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
     import numpy as np
 
     from stream.routing.router import CueRouter
-    from stream.speech.speaker import Speaker
 
 __all__ = ["Sink", "VoiceSession"]
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from stream.errors import SpeakerError, StreamValueError
-
-if TYPE_CHECKING:
-    from stream.speech.speaker import Speaker
+from stream.speech.speaker import Speaker
 
 __all__ = ["SPEAKERS", "choose_speaker"]
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
-
-if TYPE_CHECKING:
-    from stream.speech.speaker import Speaker, Speech
+from stream.speech.speaker import Speaker, Speech
 
 __all__ = ["LastingSpeaker"]
 
