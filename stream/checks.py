@@ -38,8 +38,8 @@ def check_whole_number(name: str, value: object, least: int) -> None:
         raise StreamValueError(f"{name} is {value!r}; it must be {least} or more")
 
 
-def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Reject everything but one of the `allowed` strings, by `StreamValueError`.
+def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Reject everything but one of the `allowed` values, by `StreamValueError`.
 
     >>> check_choice("told", "now", ("hide", "run"))
     Traceback (most recent call last):

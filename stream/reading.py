@@ -96,12 +96,7 @@ async def _events(
 def read_sync(
     source: Iterable[Any], tools: Tools = None, *, reader: MessageReader | None = None, **options: Any
 ) -> Iterator[Event]:
-    """The events of a stream in any known format; see `read`.
-
-    Raises
-    ------
-    StreamTypeError
-        If `source` is not iterable, or an option is unknown.
+    """The events of a stream in any known format; see `read`, also for what it raises.
 
     Examples
     --------

@@ -96,13 +96,7 @@ def repair_sync(
     told: Literal["hide", "run"] = "hide",
     without_tools: Literal["drop", "pass"] = "drop",
 ) -> Iterator[Any]:
-    """The chunks of a stream of Chat Completions, clean; see `repair`.
-
-    Raises
-    ------
-    StreamTypeError, StreamValueError
-        If a parameter is of another type or value.
-    """
+    """The chunks of a stream of Chat Completions, clean; see `repair`, also for what it raises."""
     if not hasattr(source, "__iter__"):
         raise StreamTypeError(f"source is a {type(source).__name__}; it must be an iterable of chunks")
     return repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools))

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
+from stream.checks import check_choice
 from stream.errors import StreamValueError
 from stream.urls import server_url
 
@@ -56,8 +57,7 @@ def api_and_address(base_url: str, api: Literal["auto", "chat", "ollama"] = "aut
     ('ollama', 'https://ollama.com', 'https://ollama.com')
     """
     parts = server_url("base_url", base_url)
-    if api not in ("auto", "chat", "ollama"):
-        raise StreamValueError(f"api is {api!r}; it must be 'auto', 'chat' or 'ollama'")
+    check_choice("api", api, ("auto", "chat", "ollama"))
     path = parts.path.rstrip("/")
     path = path.removesuffix(next((ending for ending in PATHS if path.endswith(ending)), ""))
     root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))

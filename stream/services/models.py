@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from stream.checks import check_choice, check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.services.tool import Tool
 
@@ -54,10 +55,8 @@ class ModelCapabilities:
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be one of {allowed}")
-        if self.max_tools != int(self.max_tools) or self.max_tools < 0:
-            raise StreamValueError(f"max_tools is {self.max_tools!r}; it must be a whole number from 0")
+            check_choice(name, getattr(self, name), allowed)
+        check_whole_number("max_tools", self.max_tools, 0)
         if _version_of(self.min_ollama) is None:
             raise StreamValueError(f"min_ollama is {self.min_ollama!r}; it must be a version, such as '0.8.0'")
 

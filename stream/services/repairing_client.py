@@ -67,15 +67,7 @@ def repairing_client(
 def repairing_client_sync(
     *, told: Literal["hide", "run"] = "hide", without_tools: Literal["drop", "pass"] = "drop", **options: Any
 ) -> Any:
-    """The same for `openai.OpenAI(http_client=…)`: made from `openai.DefaultHttpxClient`.
-
-    Raises
-    ------
-    StreamValueError
-        If `told` or `without_tools` is unknown.
-    MissingFeatureError
-        If the `openai` package is not installed.
-    """
+    """The same for `openai.OpenAI(http_client=…)`: made from `openai.DefaultHttpxClient`; see `repairing_client`."""
     return _client("DefaultHttpxClient", options, told=told, without_tools=without_tools)
 
 

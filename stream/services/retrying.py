@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
+from stream.checks import check_whole_number
 from stream.errors import StreamValueError
 from stream.events import ServiceEvent, StreamFailed
 
@@ -67,8 +68,7 @@ class Retries:
     timeout_s: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.attempts != int(self.attempts) or self.attempts < 1:
-            raise StreamValueError(f"attempts is {self.attempts!r}; it must be a whole number from 1")
+        check_whole_number("attempts", self.attempts, 1)
         for name in ("wait_s", "wait_max_s", "timeout_s"):
             if not getattr(self, name) >= 0.0:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")

@@ -186,20 +186,17 @@ class ToolRunner(Wrapper):
         """Each result as soon as it is there; `results` has them by the place of the call."""
         gate = asyncio.Semaphore(len(answer.calls) if at_once else 1)
 
-        async def run(place: int, call: ToolCallEnd) -> None:
+        async def run(place: int, call: ToolCallEnd) -> int:
             async with gate:
-                # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
+                # The result is not the task's: in debug mode, asyncio logs parts of that.
                 problem = answer.problems.get(call.index)
                 results[place] = await self._outcome(call, not_run or (problem.message if problem else ""))
+            return place
 
-        tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(answer.calls)}
+        tasks = [asyncio.create_task(run(place, call)) for place, call in enumerate(answer.calls)]
         try:
-            waiting = set(tasks)
-            while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in sorted(done, key=tasks.__getitem__):
-                    task.result()  # raises the exception of a failed task
-                    yield results[tasks[task]]
+            for done in asyncio.as_completed(tasks):
+                yield results[await done]
         finally:
             for task in tasks:
                 task.cancel()

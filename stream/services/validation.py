@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from cues.extras import needed
+from stream.checks import check_choice
 from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import (
     AskedAgain,
@@ -77,8 +78,7 @@ class Validator:
         model: str = "",
         server_tools: Collection[str] = SERVER_TOOLS,
     ) -> None:
-        if strictness not in ("off", "on", "strict"):
-            raise StreamValueError(f"strictness is {strictness!r}; it must be 'off', 'on' or 'strict'")
+        check_choice("strictness", strictness, ("off", "on", "strict"))
         self.strictness = strictness
         self._model = model
         self._tools = {tool.name: tool for tool in as_tools(tools)}

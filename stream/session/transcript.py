@@ -15,6 +15,20 @@ __all__ = ["News", "transcript_of"]
 
 News: TypeAlias = Event | HeardWord | Span | TurnRecord
 
+_TYPES: dict[type, tuple[str, dict[str, str]]] = {
+    TextDelta: ("unmute.response.text.delta.ready", {"delta": "text"}),  # sent to the speaker
+    HeardWord: (
+        "response.text.delta",
+        {"delta": "text", "at_s": "onset_s"},
+    ),  # starts to sound, if the speaker marks words
+    ToolCallEnd: ("unmute.tool_call", {"tool_name": "tool_name", "arguments": "arguments_json", "status": "status"}),
+    ToolResult: ("cues.tool_result", {name: name for name in ("tool_name", "tool_call_id", "is_error")}),
+    Span: ("cues.span", {name: name for name in ("number", "cue", "start_s", "end_s")}),
+    Interrupted: ("unmute.interrupted_by_vad", {}),
+    StreamFailed: ("error", {"message": "message", "code": "code"}),
+}
+"""The type of the event for each class, and its fields with the attributes that they hold."""
+
 
 def transcript_of(news: News) -> list[dict[str, Any]]:
     """The transcript events of what happens in a turn.
@@ -22,32 +36,9 @@ def transcript_of(news: News) -> list[dict[str, Any]]:
     Times (`at_s`, `start_s`, `end_s`) are seconds of output. A `cues.span` is sent again, with its number, when its end
     changes. A `TurnRecord` is the end of a turn.
     """
-    match news:
-        case TextDelta():  # sent to the speaker
-            return [{"type": "unmute.response.text.delta.ready", "delta": news.text}]
-        case HeardWord():  # starts to sound, if the speaker marks words
-            return [{"type": "response.text.delta", "delta": news.text, "at_s": news.onset_s}]
-        case ToolCallEnd(told=False):
-            call = {"tool_name": news.tool_name, "arguments": news.arguments_json, "status": news.status}
-            return [{"type": "unmute.tool_call", **call}]
-        case ToolResult():
-            result = {"tool_name": news.tool_name, "tool_call_id": news.tool_call_id, "is_error": news.is_error}
-            return [{"type": "cues.tool_result", **result}]
-        case Span():
-            return [
-                {
-                    "type": "cues.span",
-                    "number": news.number,
-                    "cue": news.cue,
-                    "start_s": news.start_s,
-                    "end_s": news.end_s,
-                }
-            ]
-        case Interrupted():
-            return [{"type": "unmute.interrupted_by_vad"}]
-        case StreamFailed():
-            return [{"type": "error", "message": news.message, "code": news.code}]
-        case TurnRecord():
-            return [{"type": "response.text.done", "text": news.heard_text}, {"type": "response.audio.done"}]
-        case _:
-            return []
+    if isinstance(news, TurnRecord):
+        return [{"type": "response.text.done", "text": news.heard_text}, {"type": "response.audio.done"}]
+    if type(news) not in _TYPES or getattr(news, "told", False):
+        return []
+    kind, fields = _TYPES[type(news)]
+    return [{"type": kind, **{field: getattr(news, attribute) for field, attribute in fields.items()}}]

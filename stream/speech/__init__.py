@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from stream.errors import SpeakerError, StreamValueError
+from stream.checks import check_choice
+from stream.errors import SpeakerError
 from stream.speech.speaker import Speaker
 
 __all__ = ["SPEAKERS", "choose_speaker"]
@@ -34,8 +35,7 @@ async def choose_speaker(
     StreamValueError, SpeakerError
         If `name` is unknown, or the chosen speaker cannot be started.
     """
-    if name not in SPEAKERS:
-        raise StreamValueError(f"speaker is {name!r}; it must be one of {', '.join(SPEAKERS)}")
+    check_choice("speaker", name, SPEAKERS)
     from stream.speech.espeak import EspeakSpeaker
     from stream.speech.openai_speech import OpenAISpeaker
     from stream.speech.voice_like import VoiceLikeSpeaker

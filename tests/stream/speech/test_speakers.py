@@ -248,5 +248,5 @@ def test_auto_goes_on_when_espeak_is_installed_but_broken(monkeypatch):
 
 
 def test_an_unknown_speaker_is_refused_with_the_names_there_are():
-    with pytest.raises(StreamValueError, match="auto, openai, espeak, voice-like"):
+    with pytest.raises(StreamValueError, match="'openai', 'espeak' or 'voice-like'"):
         chosen("nobody")
