@@ -120,11 +120,10 @@ class Validator:
                 if may_wait and not rejected and isinstance(event, (ToolCallEnd, Finish, Usage)):
                     waiting.append(event)
                     continue
+                ready = [event]
                 if not (isinstance(event, (ToolCallStart, ReasoningDelta)) or _is_blank(event)):
-                    for each in self._judged(waiting, known, problems):
-                        yield each
-                    waiting = []
-                for each in [event] if rejected else self._judged([event], known, problems):
+                    ready, waiting = [*waiting, event], []
+                for each in ready if rejected else self._judged(ready, known, problems):
                     yield each
                 rejected = isinstance(event, InvalidToolCall)  # by another validator: do not report it twice
             for each in self._judged(waiting, known, problems):

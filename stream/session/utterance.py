@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,14 +24,6 @@ _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finish
 _SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
 
 
-class _Phrase(NamedTuple):
-    """A complete phrase: its first sample of speech, the one after its last, and its number of words."""
-
-    start: int
-    end: int
-    n_words: int
-
-
 class SpeechTrack:
     """Positions of words, in samples of speech: cues and the silence between phrases do not count.
 
@@ -47,7 +39,7 @@ class SpeechTrack:
         self._marks_words = self._spoke_since_sent = False
         self._ends: deque[tuple[int, int]] = deque()  # (words spoken, sample of speech at which they end)
         self._words: deque[tuple[int, str]] = deque()
-        self._phrases: list[_Phrase] = []
+        self._phrases: list[tuple[int, int]] = []  # complete ones: (sample of speech after the last, number of words)
         self._callbacks: deque[tuple[int, Callable[[int], None]]] = deque()
 
     @property
@@ -79,9 +71,9 @@ class SpeechTrack:
             self._spoke_since_sent = True
         self.n_pushed += len(speech.samples)
         if speech.phrase:
-            start = self._phrases[-1].end if self._phrases else 0
-            self._phrases.append(_Phrase(start, self.n_pushed, len(speech.phrase.split())))
-            self._n_words_complete += self._phrases[-1].n_words
+            start = self._phrases[-1][0] if self._phrases else 0
+            self._phrases.append((self.n_pushed, len(speech.phrase.split())))
+            self._n_words_complete += self._phrases[-1][1]
             self._n_words_started = self._n_words_complete
             # A cue need not wait for the silence at the end of a phrase.
             self._ends.append((self._n_words_complete, max(self._sound_end, start)))
@@ -111,11 +103,11 @@ class SpeechTrack:
         """
         if self._marks_words:
             return 0
-        heard = 0
-        for phrase in self._phrases:
-            whole = phrase.end - phrase.start
-            part = min(max(n_taken - phrase.start, 0), whole)
-            heard += phrase.n_words if part == whole else phrase.n_words * part // whole
+        heard = start = 0
+        for end, n_words in self._phrases:
+            part = min(max(n_taken - start, 0), end - start)
+            heard += n_words if start + part == end else n_words * part // (end - start)
+            start = end
         return heard
 
     def forget(self) -> None:
