@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -40,11 +40,12 @@ logger = logging.getLogger(__name__)
 class Answer:
     """State of one answer: its text and calls, and whether the server ran them."""
 
-    first_index: int
+    first_index: int = 0
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
     calls: list[ToolCallEnd] = field(default_factory=list)
     problems: dict[int, InvalidToolCall] = field(default_factory=dict)
+    results: dict[int, ToolResult] = field(default_factory=dict)  # by the place of the call
     failed: bool = False
     next_index: int = 0
     said_after: bool = False
@@ -89,14 +90,14 @@ class Answer:
             return False
         return self.reported or (self.said_after and not calls_follow(self.reason))
 
-    def messages(self, results: Sequence[ToolResult]) -> list[Message]:
+    def messages(self) -> list[Message]:
         """The answer and its results as messages in OpenAI's form; a call without an id gets one.
 
         A call without a name cannot be sent back; if there is no other one, the same question is asked again.
         """
         named = [
-            (call, call.tool_call_id or f"call_{call.index}", result)
-            for call, result in zip(self.calls, results, strict=True)
+            (call, call.tool_call_id or f"call_{call.index}", self.results[place])
+            for place, call in enumerate(self.calls)
             if call.tool_name
         ]
         if self.calls and not named:

@@ -115,7 +115,7 @@ class ToolRunner(Wrapper):
             raise StreamValueError(f"the tools {idle} have no function to run; give one, or executes='server'")
         super().__init__(source)
         self._executes, self._timeout_s, self._parallel, self._told = executes, timeout_s, parallel, told
-        self._rounds, self._longest, self._attempts = rounds, longest_result, attempts
+        self._rounds, self._longest, self._attempts = rounds, longest_result, attempts or Attempts()
         self._by_name = {tool.name: tool for tool in self.tools}
         patterns: Collection[str] = {"server": ("*",), "client": ()}.get(executes, server_tools)
         self.validator = Validator(self.tools, strictness=validation, model=source.model, server_tools=patterns)
@@ -142,11 +142,11 @@ class ToolRunner(Wrapper):
             As in `Connection.chat`; `tool_choice` applies to the first round only, so that a forced call can end.
         """
         history, offered = list(messages), self.tools if tools is None else as_tools(tools)
-        rounds, calls_so_far = self._rounds or ROUNDS[self.capabilities.multi_turn], 0
+        rounds, answer = self._rounds or ROUNDS[self.capabilities.multi_turn], Answer()
         wanted = fields.get("parallel_tool_calls")
         at_once = self._parallel and (self.capabilities.parallel if wanted is None else wanted)
         for number in range(rounds + 1):
-            answer = Answer(first_index=calls_so_far)
+            answer = Answer(first_index=answer.next_index)
             last = number == rounds
             events = self._source.chat(history, tools=() if last else offered, **fields)
             meant = events if self._told == "hide" else _as_meant(events)
@@ -158,45 +158,39 @@ class ToolRunner(Wrapper):
             if answer.failed or not (answer.calls and by_client):
                 return
             used_up = f"{rounds} rounds of calls are used up" if last else ""
-            results: dict[int, ToolResult] = {}
-            async with aclosing(self._run(answer, results, at_once=at_once, not_run=used_up)) as running:
+            async with aclosing(self._run(answer, at_once=at_once, not_run=used_up)) as running:
                 async for result in running:
                     self._count(result)
                     yield result
             if last:
                 return
-            spoken = answer.messages([results[place] for place in range(len(answer.calls))])
+            spoken = answer.messages()
             history += spoken
             if added is not None:
                 added += spoken
-            calls_so_far = answer.next_index
             fields.pop("tool_choice", None)
 
     def _count(self, event: ServiceEvent) -> None:
-        if self._attempts is None:
-            return
         if isinstance(event, InvalidToolCall):
             self._attempts.invalid(self.model, event)
         elif isinstance(event, ToolResult) and event.tool_name in self._by_name:
             self._attempts.result(self.model, event)
 
-    async def _run(
-        self, answer: Answer, results: dict[int, ToolResult], *, at_once: bool, not_run: str
-    ) -> AsyncGenerator[ToolResult, None]:
-        """Each result as soon as it is there; `results` has them by the place of the call."""
+    async def _run(self, answer: Answer, *, at_once: bool, not_run: str) -> AsyncGenerator[ToolResult, None]:
+        """Each result of the answer's calls, as soon as it is there."""
         gate = asyncio.Semaphore(len(answer.calls) if at_once else 1)
 
         async def run(place: int, call: ToolCallEnd) -> int:
             async with gate:
                 # The result is not the task's: in debug mode, asyncio logs parts of that.
                 problem = answer.problems.get(call.index)
-                results[place] = await self._outcome(call, not_run or (problem.message if problem else ""))
+                answer.results[place] = await self._outcome(call, not_run or (problem.message if problem else ""))
             return place
 
         tasks = [asyncio.create_task(run(place, call)) for place, call in enumerate(answer.calls)]
         try:
             for done in asyncio.as_completed(tasks):
-                yield results[await done]
+                yield answer.results[await done]
         finally:
             for task in tasks:
                 task.cancel()
