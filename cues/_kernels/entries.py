@@ -220,8 +220,9 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
 
 @kernel
 def mix_tuple(arguments: int) -> int:
-    """`mix_objects` of a tuple (row, frame, out); ctypes takes 0.1 µs for each argument."""
-    return mix_objects(long_value(tuple_item(arguments, 0)), tuple_item(arguments, 1), tuple_item(arguments, 2), 1)
+    """`mix_objects` of a tuple (row, frame, out, planned); ctypes takes 0.1 µs for each argument."""
+    row, planned = long_value(tuple_item(arguments, 0)), long_value(tuple_item(arguments, 3))
+    return mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), planned)
 
 
 EXPORTED: Any = (mix_entry, mix_pcm16_entry, mix_tuple, mix_rows)

@@ -257,7 +257,8 @@ class Mixer(NotCopyable):
         CueTypeError, CueValueError
             If `frame` or `out` has another shape or dtype; the session does not change.
         """
-        return self._mix(frame, out)
+        mixed = selection.try_to_mix(self._row, frame, out)
+        return self._mix(frame, out) if mixed is None else mixed
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Return int16 little-endian samples with the current cues mixed in. The mixing thread only.

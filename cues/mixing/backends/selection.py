@@ -5,13 +5,18 @@ Nothing here loads or compiles; `cues.mixing.warmup` hands the kernels in when t
 
 from typing import Any
 
+import numpy as np
+
+from cues._kernels import layout
 from cues.arrays import Samples
 from cues.mixing.backends import numpy_loops
 from cues.mixing.scheduler import Scheduler
+from cues.mixing.state import Row
 
-__all__ = ["install", "kernels", "mix_part"]
+__all__ = ["install", "kernels", "mix_part", "try_to_mix"]
 
 
+_ARRAY, _FLOAT32 = np.ndarray, np.dtype(np.float32)
 _kernels: Any = None
 
 
@@ -30,5 +35,21 @@ def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
     """Mix or copy contiguous samples for which the scheduler has run; the result of a kernel call."""
     if _kernels is None:
         return numpy_loops.mix_part(scheduler, source, target)
-    done: int = _kernels.mix_tuple((scheduler.row.address, source, target))
+    done: int = _kernels.mix_tuple((scheduler.row.address, source, target, True))
     return done
+
+
+def try_to_mix(row: Row, frame: Samples, out: Samples | None) -> Samples | None:
+    """Result of `Mixer.mix` by one call of a kernel; None if it takes numpy, the scheduler or a conversion."""
+    if _kernels is None or not _is_float32(frame) or not (out is None or _is_float32(out)):
+        return None
+    target = np.empty(frame.shape, dtype=np.float32) if out is None else out
+    done = _kernels.mix_tuple((row.address, frame, target, False))
+    if done == layout.REFUSED:
+        return None
+    return frame if out is None and done == layout.PASSED else target
+
+
+def _is_float32(thing: Any) -> bool:
+    """Whether an argument is an array of float32, and of no subclass."""
+    return type(thing) is _ARRAY and thing.dtype is _FLOAT32
