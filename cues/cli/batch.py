@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -73,17 +74,19 @@ def measure(*, place: str, output: Path, exact: bool, **how: Any) -> None:
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
     loudest = sorted(row["m100_max_lufs"] for row in measured if row["m100_max_lufs"] is not None)
-    low, median, high = (loudness[0], loudness[len(loudness) // 2], loudness[-1]) if loudness else (None, None, None)
+    middle = median(loudness) if loudness else None
+    low, high = (loudness[0], loudness[-1]) if loudness else (None, None)
+    peaks = [row["true_peak_dbtp"] for row in measured if row["true_peak_dbtp"] is not None]
     summary = {
-        "median_lufs": median,
+        "median_lufs": middle,
         "lowest_lufs": low,
         "highest_lufs": high,
-        "above_1_dbtp": sum((row["true_peak_dbtp"] or -99.0) > _FLAGGED_DBTP for row in measured),
+        "above_1_dbtp": sum(peak > _FLAGGED_DBTP for peak in peaks),
         "with_clicks": sum(row["n_clicks"] > 0 for row in measured),
     }
     n_short = len(measured) - len(loudness)
     too_short = f" (without {n_short} shorter than 400 ms, or silent)" if n_short else ""
-    span = f"{number(low)} to {number(high, 'LUFS')}, median {number(median)}" if loudness else "none"
+    span = f"{number(low)} to {number(high, 'LUFS')}, median {number(middle)}" if loudness else "none"
     lines = [
         f"loudness: {span}{too_short}",
         *([f"loudest 100 ms: {number(loudest[0])} to {number(loudest[-1], 'LUFS')}"] if loudest else []),
@@ -119,7 +122,7 @@ def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float,
     run = _rewrite(tasks, table, COLUMNS, how)
     limited = sum(row["status"] == "ok" and row["missed_lu"] < -_HEARD_LU for row in run.rows)
     summary = {"target_lufs": target_lufs, "limited": limited}
-    lines = [f"recordings: {harmless(str(out))}; {limited} kept below the target by the ceiling"]
+    lines = [f"recordings in {harmless(str(out))}; the ceiling kept {limited} below the target"]
     _finish(run, table, summary, lines, how)
 
 
@@ -145,7 +148,7 @@ def mix(*, plan: Path, out: Path, pack: Path | None, **how: Any) -> None:
     ]
     table = out / "mixed.csv"
     run = _rewrite(tasks, table, COLUMNS, how)
-    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], how)
+    _finish(run, table, {}, [f"recordings in {harmless(str(out))}"], how)
 
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:

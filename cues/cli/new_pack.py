@@ -77,7 +77,9 @@ def command(
             entries |= asyncio.run(_speak(folder, voice, language, phrases or None))
         _write(folder / PACK_FILE, entries)
     shown = harmless(str(folder))
-    click.echo(f"{shown}: pack.toml and {counted(len(entries), 'sound')}. Replace some, then: cues check {shown}")
+    click.echo(
+        f"{shown}: pack.toml and {counted(len(sound_files(folder)), 'sound')}. Replace some, then: cues check {shown}"
+    )
     for file in read_pack(folder).unnamed:
         click.echo(f"! {harmless(file)}: pack.toml names no cue for it")
 

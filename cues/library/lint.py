@@ -87,7 +87,7 @@ def _unused(pack: Pack, at_fault: Collection[str]) -> Iterator[Problem]:
     for file in pack.unnamed:
         name = Path(file).stem
         if name in CATALOG and not (name in pack.cues or name in at_fault):
-            message = f"{file}: {PACK_FILE} does not mention it; the built-in {name} plays"
+            message = f"{PACK_FILE} does not mention it; the built-in {name} plays"
             fix = f'add {name} = "{file}" under [cues], or delete the file'
             yield Problem(where=file, code="unused", message=message, fix=fix)
 

@@ -100,7 +100,7 @@ def wearing(cue: Cue) -> list[Found]:
     attack_ms = _attack_ms(cue.samples, cue.sample_rate)
     if attack_ms < MIN_ATTACK_MS:
         message = (
-            f"sharp onset: it rises within {attack_ms:.1f} ms; at least {MIN_ATTACK_MS:g} ms for a sound that repeats"
+            f"sharp onset: it rises within {attack_ms:.2f} ms; at least {MIN_ATTACK_MS:g} ms for a sound that repeats"
         )
         found.append(("sharp_onset", message, "fade it in over 10 ms or more"))
     if cue.duration_s < MIN_PERIOD_S:

@@ -62,6 +62,16 @@ def test_measure_as_json_keeps_its_keys(run, calls):
     assert (summary["files"], summary["with_clicks"], summary["failed"]) == (2, 1, [])
 
 
+def test_the_summary_counts_a_peak_at_full_scale_and_has_the_middle_of_two_levels(run, calls):
+    pulse = np.zeros(24000)
+    pulse[::2400] = 1.0
+    write(calls / "a.wav", pulse)
+    write(calls / "b.wav", soft(tone(440.0, 24000)))
+    summary = json.loads(run("batch", "measure", "calls", "--json", "--workers", 1).out)
+    assert summary["above_1_dbtp"] == 1
+    assert summary["median_lufs"] == pytest.approx((summary["lowest_lufs"] + summary["highest_lufs"]) / 2)
+
+
 def test_an_empty_place_and_an_unknown_table_are_one_line(run, calls, tmp_path):
     (tmp_path / "empty").mkdir()
     assert run("batch", "measure", "empty").err.startswith("cues: empty: no recordings there")
