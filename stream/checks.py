@@ -20,7 +20,11 @@ def check_number(name: str, value: object) -> Any:
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise StreamTypeError(f"{name} is {value!r}; it must be a number")
-    if math.isnan(value):
+    try:
+        is_number = not math.isnan(value)
+    except OverflowError:
+        raise StreamValueError(f"{name} has more digits than a float holds") from None
+    if not is_number:
         raise StreamValueError(f"{name} is {value!r}; it must be a number")
     return value
 

@@ -218,7 +218,7 @@ class TextGuard:
 
 
 def _said(call: FunctionCallFromLLM) -> tuple[str, Any]:
-    return call.function_name, dict(call.arguments)
+    return call.function_name, call.arguments  # which may be any JSON, as the model wrote it
 
 
 def _log(name: str, why: str) -> None:

@@ -84,6 +84,10 @@ class Proxy:
         from httpx2 import HTTPError, InvalidURL, Request
         from starlette.responses import JSONResponse
 
+        if not scope["path"].startswith("/"):  # "@host/" behind the upstream's address would name another server
+            refusal = {"error": {"message": "the target of a request must be a path", "type": "proxy_error"}}
+            await JSONResponse(refusal, 400)(scope, receive, send)
+            return
         is_question = scope["method"] == "POST" and scope["path"].endswith(PATH)
         try:
             body: Any = _parts_of(parts, MAX_QUESTION_BYTES if is_question else math.inf)

@@ -16,6 +16,7 @@ __all__ = ["SseRepair"]
 
 _DONE = object()
 _BOM = b"\xef\xbb\xbf"
+_BEFORE = re.compile(rb"(?:\xef(?:\xbb(?:\xbf)?)?)?\s*")  # an answer: some servers send line ends meanwhile
 _LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
 _END_OF_EVENT, _LINES = re.compile(_LINE_END + b"{2}"), re.compile(_LINE_END)
 _LONGEST_OBJECT = 64 * 2**20
@@ -45,12 +46,12 @@ class SseRepair:
         """
         searched = max(len(self._held) - 3, 0) if self._kind == "events" else 0
         self._held += data
-        if self._kind == "unknown" and (start := self._held.removeprefix(_BOM).lstrip()):
-            self._kind = "object" if start.startswith(b"{") else "events"
+        if self._kind == "unknown" and not _BEFORE.fullmatch(self._held):
+            self._kind = "object" if _BEFORE.sub(b"", self._held, 1).startswith(b"{") else "events"
         if self._kind == "object" and len(self._held) > _LONGEST_OBJECT:
             logger.warning("an answer of more than %d bytes passes without repair", _LONGEST_OBJECT)
             self._kind = "passing"
-        if self._kind == "passing":
+        if self._kind == "passing" or (self._kind == "unknown" and len(self._held) >= len(_BOM)):
             return self._all()
         found = []
         while self._kind == "events" and (end := _END_OF_EVENT.search(self._held, searched)):

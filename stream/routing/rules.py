@@ -56,6 +56,11 @@ class Profile:
         Most calls that sound in a minute.
     fainter_db, faintest_db : float
         Decibels that the waiting sound loses for each minute that the session has heard it, and in all.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError
+        If `unknown` or `success` is no `bool`, or another value is not a number of at least 0. The decibels are finite.
     """
 
     silence_s: float = 0.0
@@ -66,6 +71,17 @@ class Profile:
     most_per_minute: float = math.inf
     fainter_db: float = 0.0
     faintest_db: float = 6.0
+
+    def __post_init__(self) -> None:
+        for name in ("unknown", "success"):
+            if not isinstance(getattr(self, name), bool):
+                raise StreamTypeError(f"{name} is {getattr(self, name)!r}; it must be True or False")
+        for name in ("silence_s", "after_s", "working_after_s", "most_per_minute"):
+            if not check_number(name, getattr(self, name)) >= 0.0:
+                raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
+        for name in ("fainter_db", "faintest_db"):
+            if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
+                raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more, and finite")
 
 
 # `python -m bench.silence` has the figures.

@@ -313,6 +313,19 @@ def test_an_event_that_is_too_long_raises():
         repair.feed(b"x" * 2**22)
 
 
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n", b"\n\n\n\n"], ids=repr)
+def test_what_stands_before_an_object_hides_it_at_no_cut(before):
+    answer = before + DIM_ANSWER.encode()
+    for cut in range(len(before) + 2):
+        found = json.loads(sse_repaired([answer[:cut], answer[cut:]], ["dim"]))
+        assert found["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "dim"
+
+
+def test_line_ends_that_keep_an_answer_alive_are_not_held():
+    repair = SseRepair(ChatRepair(["dim"]))
+    assert [repair.feed(b"\n\n\n") for _ in range(3)] == [[b"\n\n\n"]] * 3
+
+
 def test_an_object_that_is_too_long_passes(monkeypatch, caplog):
     monkeypatch.setattr("stream.repairing.sse._LONGEST_OBJECT", 1000)
     parts = [b'{"choices": "', b"x" * 1000, b"y"]

@@ -44,7 +44,7 @@ class MessageDecoder:
         self._pieces = Pieces(longest)  # of the open object
         self._scanner: JsonScanner | None = None
         self._is_event = False  # the open object came after `data:`
-        self._held: str | None = None  # the line so far, where an event goes on in it
+        self._held: Pieces | None = None  # the line so far, where an event goes on in it
         self._skipped: str | None = None  # the beginning of what is skipped, up to the end of the line
         self.bad_line: str | None = None  # the beginning of the first line that was skipped
         self.overflowed = False  # an object was too long
@@ -109,8 +109,8 @@ class MessageDecoder:
     def _part(self, text: str, found: list[dict[str, Any]]) -> None:
         """Take in a piece of a line, and find the objects that end in it."""
         if self._held is not None:
-            self._held += text
-            self._check_size(len(self._held))
+            self._held.add(text)
+            self._check_size(self._held.size)
             return
         position = 0
         while position < len(text) and not self.overflowed:
@@ -152,7 +152,8 @@ class MessageDecoder:
         return end
 
     def _end_line(self, found: list[dict[str, Any]]) -> None:
-        line, self._held = self._held, None
+        line = None if self._held is None else self._held.text
+        self._held = None
         if line == "" and self._scanner:  # the end of an event whose object is open
             self._skipped = self._pieces.text[:_KEPT_OF_A_BAD_LINE]
             self._forget()
@@ -166,7 +167,7 @@ class MessageDecoder:
         elif left not in ("", "DONE"):
             self._note_bad(left)
         self._head, self._skipped = "", None
-        self._held = "" if self._scanner and self._is_event else None
+        self._held = Pieces(self._longest) if self._scanner and self._is_event else None
         self._idle = self._scanner is None
 
     def _check_size(self, size: int) -> None:

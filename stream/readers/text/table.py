@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 
 from stream.events import TextDelta
 from stream.readers.text.dialect import Dialect, Head
@@ -195,9 +196,7 @@ class Table:
             self._rows[_CODE_LINE.markers[0]] = _CODE_LINE
             names += [*typed, _CODE_LINE.markers[0]]
         # Whole markers that are also the beginning of another one.
-        self._extendable = {
-            short for short in self._rows for long in self._rows if long != short and long.startswith(short)
-        }
+        self._extendable = {short for short, after in pairwise(sorted(self._rows)) if after.startswith(short)}
         # Most letters of a text stand inside a word, where no name begins: the pattern looks behind.
         in_word = {word[0]: r"\w" for word in strong if word[0][0].isalpha() and word not in harmony.GLUED}
         in_word |= {re.escape(marker[0]): r"[^\n]" for row in ROWS if row.weak and row.fresh and not row.fence

@@ -20,7 +20,7 @@ SCHEMA = {"type": "function", "function": {"name": "dim", "parameters": {"type":
 
 
 class Service(LLMService):
-    """A service with an API of its own. In a round, texts are text, dicts are calls, and exceptions fail."""
+    """A service with an API of its own. In a round, texts are text, dicts calls, tuples batches; exceptions fail."""
 
     def __init__(self, rounds):
         super().__init__(settings=LLMSettings())
@@ -40,8 +40,10 @@ class Service(LLMService):
         for number, step in enumerate(next(self._rounds)):
             if isinstance(step, str):
                 await self.push_frame(LLMTextFrame(step))
-            elif isinstance(step, dict):
-                await self.run_function_calls([FunctionCallFromLLM("dim", f"native_{number}", step, frame.context)])
+            elif isinstance(step, dict | tuple):
+                batch = enumerate(step if isinstance(step, tuple) else [step])
+                calls = [FunctionCallFromLLM("dim", f"native_{number}_{n}", one, frame.context) for n, one in batch]
+                await self.run_function_calls(calls)
             else:
                 await self.push_error(error_msg=str(step), exception=step)
         await self.push_frame(LLMFullResponseEndFrame())
@@ -83,6 +85,14 @@ def test_a_call_runs_once_in_whatever_order_its_forms_come(steps):
 def test_two_calls_in_two_forms_run_both():
     llm, _, mixer, _ = run([CALL, {"percent": 60}], ["It is dark."])
     assert sorted(call["percent"] for call in llm.ran) == [40, 60]
+    assert mixer.router.is_over
+
+
+@pytest.mark.parametrize("other", [None, [1], "abc", 1], ids=repr)
+def test_arguments_that_are_no_object_leave_the_other_calls_as_they_are(other):
+    llm, _, mixer, _ = run([CALL, (NATIVE, other)], ["It is dark."])
+    assert llm.ran == [NATIVE]
+    assert mixer.router.stats.played == 3  # the calls, coalesced; the result; the error
     assert mixer.router.is_over
 
 

@@ -323,6 +323,21 @@ def test_an_upstream_that_cannot_be_reached_is_502_and_a_question_too_long_413(m
     assert "cannot reach http://127.0.0.1:1/v1" in unreachable.message
 
 
+@pytest.mark.parametrize("target", ["@127.0.0.1:{}/v1/models", "0/v1/models", "http://127.0.0.1:{}/v1/models", "*"])
+def test_a_target_that_is_no_path_reaches_no_other_server(target):
+    async def go():
+        async with answers(http_answer(b"[]")) as (other, requests), proxy("http://127.0.0.1:1/v1") as url:
+            here, there = url.split("/")[2], other.split("/")[2].partition(":")[2]
+            reader, writer = await asyncio.open_connection(*here.split(":"))
+            asked = f"GET {target.format(there)} HTTP/1.1\r\nhost: {here}\r\nconnection: close\r\n\r\n"
+            writer.write(asked.encode())
+            answer = await reader.read()
+            writer.close()
+            return answer.split(b"\r\n")[0], requests
+
+    assert run(go()) == (b"HTTP/1.1 400 Bad Request", [])
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -82,6 +82,15 @@ def test_arguments_of_any_depth_are_read_without_recursion():
         assert [(end.status, end.arguments_json) for end in ends] == [("ok", deep)]
 
 
+@pytest.mark.parametrize("wrapper", ['{"tool_calls": [', '{"tool_uses": [', '{"tool_call": '])
+@pytest.mark.parametrize(("marker", "status"), [("", []), ("<tool_call>", ["malformed"])], ids=["bare", "marked"])
+def test_wrappers_of_any_depth_are_read_without_recursion(wrapper, marker, status):
+    text = wrapper * 2000
+    events = read(TextReader(), [marker + text])
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == status
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == ("" if marker else text)
+
+
 def test_results_and_errors_of_any_depth_raise_nothing():
     deep = []
     for _ in range(10_000):

@@ -1,6 +1,7 @@
 """The profiles: which calls sound, and when, on the mixer's own time."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -221,6 +222,24 @@ def test_a_call_that_waits_for_silence_is_dropped_at_the_end_of_its_turn(end):
 def test_wrong_profiles_are_refused(wrong, match):
     with pytest.raises(stream.StreamError, match=match):
         stream.CueRules(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"silence_s": "1"}, "silence_s is '1'; it must be a number"),
+        ({"after_s": math.nan}, "after_s is nan"),
+        ({"working_after_s": -math.inf}, "working_after_s is -inf; it must be 0 or more"),
+        ({"working_after_s": 10**400}, "working_after_s has more digits"),
+        ({"most_per_minute": None}, "most_per_minute is None"),
+        ({"fainter_db": math.inf}, "fainter_db is inf; it must be 0 or more, and finite"),
+        ({"faintest_db": -1.0}, "faintest_db is -1.0"),
+        ({"success": 1}, "success is 1; it must be True or False"),
+    ],
+)
+def test_wrong_numbers_of_a_profile_are_refused(wrong, match):
+    with pytest.raises(stream.StreamError, match=match):
+        stream.Profile(**wrong)
 
 
 def test_a_profile_of_ones_own():

@@ -46,6 +46,7 @@ _NAME_KEYS = ("name", "tool_name", "tool", "action", "function_name", "recipient
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "inputs", "kwargs", "tool_input", "tool_args",
                   "action_input", "function_args")  # fmt: skip
 _WRAPPERS = ("tool_calls", "tool_uses")
+_DEEPEST = 16  # brackets around a wrapper; a call stands in two or three
 _THOUGHTS = ("thought", "thoughts")  # beside calls
 _ID_KEYS = ("id", "tool_call_id")
 _SCALAR = re.compile(r'["\-0-9n]')
@@ -183,6 +184,8 @@ def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
 def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in_function: bool) -> Reading[None]:
     if key == "recipient_name" and len(stack) == 1 and not draft.strong:
         raise _text(stack)
+    if len(stack) > _DEEPEST:  # each wrapper in a wrapper takes a piece of Python's own stack
+        raise (Unreadable if draft.strong or draft.announced else _text(stack))
     draft.unusual |= key in _NAME_KEYS + _ARGUMENT_KEYS and key not in _USUAL_KEYS
     if key == "function" and char == "{" and not in_function:
         yield from _members(parser, draft, stack, in_function=True)
