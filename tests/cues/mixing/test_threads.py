@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import cues
-from cues._kernels import layout as at
 from cues.mixing.voice import Wait
 from tests.support.mixing_scripts import noise_cue, run, speech, tone, zeros
 from tests.support.threads import run_together
@@ -23,35 +22,6 @@ def in_another_thread(act):
     thread.join()
 
 
-class Overtaken(list):
-    """An inbox in which another thread acts before the first command, or after it, before the mixer's mark is set."""
-
-    def __init__(self, act, *, behind=False):
-        super().__init__()
-        self._act, self._behind = act, behind
-
-    def append(self, command):
-        act, self._act = self._act, None
-        if self._behind:
-            super().append(command)
-        if act:
-            in_another_thread(act)
-        if not self._behind:
-            super().append(command)
-
-
-class Interrupted:
-    """A sound with whose voice a slot is being filled when another thread acts."""
-
-    def __init__(self, sound, act):
-        self._sound, self._act = sound, act
-
-    def __getattr__(self, name):
-        if name == "soft_start":
-            in_another_thread(self._act)
-        return getattr(self._sound, name)
-
-
 class ClosingNumber:
     """A number that closes a mixer when it is read."""
 
@@ -61,20 +31,6 @@ class ClosingNumber:
     def __index__(self):
         in_another_thread(self._mixer.close)
         return 0
-
-
-@pytest.mark.parametrize("loop", [False, True], ids=["once", "loop"])
-@pytest.mark.parametrize("at", [None, 960], ids=["now", "later"])
-def test_a_cue_that_is_overtaken_by_close_never_sounds(at, loop):
-    mixer = cues.Mixer()
-    mixer._scheduler._inbox = Overtaken(mixer.close)
-    voice = mixer.play(FOREVER, at=at, loop=loop)
-    assert mixer.closed
-    assert (voice.done, mixer.active) == (True, False)
-    assert not run(mixer, zeros(4800)).any()
-    assert (voice.done, voice.onset, mixer.active, mixer.stats.started) == (True, None, False, 0)
-    frame = zeros(480)
-    assert mixer.mix(frame) is frame
 
 
 def test_a_cue_whose_mixer_is_closed_while_play_checks_it_is_not_active():
@@ -95,65 +51,6 @@ def test_what_waits_when_a_mixer_is_closed_is_no_longer_active_though_nobody_mix
     mixer.close()
     assert [voice.done for voice in voices] == [True, True]
     assert not mixer.active
-
-
-def test_a_release_that_is_overtaken_by_close_does_not_silence_the_speech():
-    mixer = cues.Mixer()
-    talk = speech(9600)
-    run(mixer, talk[:480])
-    mixer._scheduler._inbox = Overtaken(mixer.close)
-    mixer.release()
-    np.testing.assert_array_equal(run(mixer, talk[480:]), talk[480:])
-
-
-def test_a_gain_and_a_longer_fade_that_are_overtaken_by_close_change_nothing_of_its_fade():
-    def closed(act):
-        mixer = cues.Mixer()
-        voice = mixer.play(FOREVER, loop=True)
-        run(mixer, zeros(4800))
-        mixer._scheduler._inbox = Overtaken(mixer.close)
-        act(voice)
-        return run(mixer, zeros(4800))
-
-    def louder(voice):
-        voice.gain_db = 10.0
-
-    alone, *others = (closed(act) for act in (lambda voice: voice._scheduler.end(), louder, lambda v: v.stop(10_000)))
-    assert not alone[-4000:].any()
-    for other in others:
-        np.testing.assert_array_equal(other, alone)
-
-
-def test_a_command_that_is_carried_out_before_it_is_marked_leaves_the_mixer_as_quick_as_it_was():
-    mixer = cues.Mixer()
-    frame = zeros(480)
-    mixer._scheduler._inbox = Overtaken(lambda: mixer.mix(zeros(480)), behind=True)
-    mixer.resume()
-    for _ in range(2):
-        assert mixer.mix(frame) is frame
-    assert mixer._row.words[at.WAKE_I64] == at.NEVER  # no frame comes to Python for its sake any more
-
-
-def test_a_place_that_is_asked_for_while_its_old_session_is_being_planned_gets_nothing_of_it():
-    pool = cues.MixerPool(sessions=2)
-    old = pool[0]
-    fresh = []
-
-    def renew():
-        old.close()
-        fresh.append(pool[0])
-
-    voice = old.play(FOREVER, loop=True)
-    voice._playback.sound = Interrupted(voice._playback.sound, renew)
-    pool.mix(np.zeros((2, 480), dtype=np.float32))
-    assert (fresh[0].position, fresh[0].active) == (0, False)
-    assert pool[0] is fresh[0]
-    for mixed in range(1, 4):
-        assert not pool.mix(np.zeros((2, 480), dtype=np.float32)).any()
-        assert (fresh[0].position, pool[1].position) == (480 * mixed, 480 * (mixed + 1))
-    assert not fresh[0].active
-    run(old, zeros(4800))
-    assert not old.active
 
 
 def test_a_renewed_session_hears_the_commands_from_before_and_after_it_took_its_place():
@@ -183,17 +80,19 @@ def closed_while_played():
                 played.append(mixer.play(FOREVER, loop=True))
                 mixer.release()
                 mixer.resume()
+                played[-1].gain_db = 10.0
+                played[-1].stop(10_000)
 
     run_together(play, mixer.close, lambda: run(mixer, zeros(1920)))
     return mixer, played
 
 
 def test_no_mixer_sounds_after_its_close_however_threads_are_switched():
-    frame = zeros(480)
+    frame = speech(480)
     for _ in range(150):
         mixer, played = closed_while_played()
         run(mixer, zeros(24000))
-        assert mixer.mix(frame) is frame
+        assert mixer.mix(frame) is frame  # not faded by a release, either
         assert not mixer.active
         assert all(voice.done for voice in played)
 

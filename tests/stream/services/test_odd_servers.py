@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import tomllib
+from pathlib import Path
 
 import openai
 import pytest
@@ -25,42 +27,7 @@ VALUES = {
 }  # fmt: skip
 """Each written as JSON, some of it past what Python reads."""
 
-CALL = '{"choices": [{"delta": {"tool_calls": [{"index": %s, "id": %s, "function": {"name": %s, "arguments": %s}}]}}]}'
-CHUNKS = [
-    "@", '{"choices": @}', '{"choices": [@]}', '{"choices": [{"delta": @}]}', '{"choices": [{"message": @}]}',
-    '{"choices": [{"delta": {"content": @}}]}', '{"choices": [{"delta": {"content": [{"text": @}]}}]}',
-    '{"choices": [{"delta": {"role": @, "content": "q"}}]}', '{"choices": [{"index": @, "delta": {"content": "q"}}]}',
-    '{"choices": [{"delta": {"reasoning": @, "content": "q"}}]}', '{"choices": [{"delta": {"tool_calls": @}}]}',
-    '{"choices": [{"delta": {"tool_calls": [@]}}]}', '{"choices": [{"delta": {"tool_calls": [{"function": @}]}}]}',
-    CALL % ("@", '"a"', '"f"', '"{}"'), CALL % ("0", "@", '"f"', '"{}"'), CALL % ("0", '"a"', "@", '"{}"'),
-    CALL % ("0", '"a"', '"f"', "@"), '{"choices": [{"delta": {"function_call": @}}]}',
-    '{"choices": [{"delta": {"role": "tool", "content": @, "tool_call_id": @, "name": @, "error": @}}]}',
-    '{"choices": [{"delta": {}, "finish_reason": @}]}', '{"choices": [], "usage": @}', '{"choices": [], "timings": @}',
-    '{"choices": [], "usage": {"prompt_tokens": @, "completion_tokens": @, "total_tokens": @}}',
-    '{"choices": [], "timings": {"prompt_ms": @, "predicted_ms": @}}', '{"task_status": @, "task_id": @}',
-    '{"tool_results": @}', '{"tool_results": [{"id": @, "name": @, "content": @, "error": @}]}', '{"error": @}',
-    '{"error": {"message": @, "code": @, "status": @, "requestId": @}}', '{"error": {"retryAfterMs": @, "detail": @}}',
-    '{"object": "error", "message": @, "code": @}', '{"id": @, "model": @, "object": @, "choices": []}',
-]  # fmt: skip
-LINES = [
-    "@", '{"message": @}', '{"message": {"role": @, "content": "q"}}', '{"message": {"content": @}}',
-    '{"message": {"thinking": @, "content": "q"}}', '{"message": {"tool_calls": @}}',
-    '{"message": {"tool_calls": [@]}}',
-    '{"message": {"tool_calls": [{"id": @, "function": {"name": @, "arguments": {}, "index": @}}]}}',
-    '{"message": {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": @}}]}}',
-    '{"message": {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"x": @}}}]}}',
-    '{"message": {"role": "tool", "content": @, "tool_name": @, "tool_call_id": @}}', '{"response": @}',
-    '{"response": "q", "channel": @, "kind": @}', '{"message": {"content": "q"}, "done": @}',
-    '{"prompt_eval_count": @, "eval_count": @, "load_duration": @, "eval_duration": @, "done": true}',
-    '{"done": true, "done_reason": @}', '{"error": @}', '{"error": {"message": @, "code": @, "status": @}}',
-    '{"error": {"detail": @, "retryAfterMs": @, "requestId": @}, "done": true}', '{"tool_results": @}',
-    '{"tool_results": [{"id": @, "name": @, "content": @, "error": @, "is_error": @}]}',
-    '{"task_status": @, "task_id": @}', '{"model": @, "created_at": @, "message": {"content": "q"}}',
-]  # fmt: skip
-BODIES = [
-    "@", '{"error": @}', '{"error": {"message": @, "code": @, "type": @, "param": @}}', '{"message": @}',
-    '{"detail": @}', '{"error": {"status": @, "retryAfterMs": @, "requestId": @}}', '[{"error": @}]',
-]  # fmt: skip
+TEMPLATES = tomllib.loads((Path(__file__).parents[1] / "data" / "odd_servers.toml").read_text(encoding="utf-8"))
 
 
 def streamed(endpoint, *pieces):
@@ -133,7 +100,7 @@ def check(events):
 @pytest.mark.parametrize("way", ["read", "openai runner", "ollama runner"])
 def test_a_value_of_any_kind_in_any_place_raises_nothing_and_loses_nothing_that_was_said(way, value):
     endpoint = "ollama" if "ollama" in way else "chat"
-    templates = LINES if endpoint == "ollama" else CHUNKS
+    templates = TEMPLATES["lines" if endpoint == "ollama" else "chunks"]
     recordings = [streamed(endpoint, template.replace("@", VALUES[value])) for template in templates]
     for template, events in zip(templates, answers(way, *recordings), strict=True):
         check(events)
@@ -144,7 +111,7 @@ def test_a_value_of_any_kind_in_any_place_raises_nothing_and_loses_nothing_that_
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("way", ["read", "chat", "ollama"])
 def test_an_error_answer_of_any_kind_raises_nothing_and_is_a_failure(way, value):
-    bodies = [template.replace("@", VALUES[value]).encode() for template in BODIES]
+    bodies = [template.replace("@", VALUES[value]).encode() for template in TEMPLATES["bodies"]]
     headers = {"retry-after": VALUES[value][:40].encode("ascii", "replace").decode(), "retry-after-ms": "nan"}
     recordings = [Recording(name="own", kind="ndjson", body=body, status=400, headers=headers) for body in bodies]
     for events in answers(way, *recordings):
@@ -246,15 +213,6 @@ def test_arguments_that_a_schema_cannot_check_are_a_call_that_is_not_run(way, sc
     assert result.content.startswith("The tool was not run: the arguments of f ")
 
 
-PAGES = [
-    "@",
-    '{"capabilities": @}',
-    '{"capabilities": [@], "details": @}',
-    '{"details": {"family": @}}',
-    '{"version": @}',
-]
-
-
 @pytest.mark.parametrize("value", VALUES)
 def test_pages_about_a_model_of_any_kind_raise_nothing(value):
     async def answer(head, reader, writer):
@@ -268,7 +226,7 @@ def test_pages_about_a_model_of_any_kind_raise_nothing(value):
         async with raw_server(answer) as url, stream.connect(url, "m") as connection:
             return await connection.learn()
 
-    for page in PAGES:
+    for page in TEMPLATES["pages"]:
         body = page.replace("@", VALUES[value]).encode()
         assert isinstance(asyncio.run(asyncio.wait_for(go(), 20.0)).tools, bool)
 
