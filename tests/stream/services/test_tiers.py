@@ -9,31 +9,11 @@ import pytest
 
 import stream
 from stream.errors import StreamValueError
+from tests.support.house_tools import HOUSE, listed
 from tests.support.model_server import tool
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions"
 TABLES = {name: tomllib.loads((QUESTIONS / f"{name}.toml").read_text()) for name in ("tuned", "held_out")}
-
-PLAYWRIGHT = [
-    *("close", "resize", "console_messages", "handle_dialog", "evaluate", "file_upload", "fill_form", "install"),
-    *("press_key", "type", "navigate", "navigate_back", "network_requests", "run_code", "take_screenshot", "snapshot"),
-    *("click", "drag", "hover", "select_option", "tabs", "wait_for"),
-]
-ZWAVE = ["get_zwave_nodes", "list_nodes", "get_device_state", "set_value", "ping", "heal_network"]
-CUSTOM = ["get_current_datetime", "send_mail", "play_music"]
-
-
-def listed(group, *names):
-    schema = {"type": "object", "properties": {}}
-    return [stream.Tool.of_mcp({"name": name, "inputSchema": schema}, group=group) for name in names]
-
-
-HOUSE = [
-    *listed("zwave", *ZWAVE),
-    *listed("playwright", *(f"browser_{name}" for name in PLAYWRIGHT)),
-    *listed("custom", *CUSTOM),
-    *listed("filesystem", "list_directory", "read_file"),
-]
 
 
 class Named:
