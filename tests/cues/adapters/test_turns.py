@@ -1,4 +1,4 @@
-"""The same turns through every pipeline's real package, on virtual time; `tests/fastrtc` has FastRTC's."""
+"""The same turns through a session and each pipeline's real package, on virtual time; `tests/fastrtc` has FastRTC's."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from tests.support.talks.agents_voice import AgentsVoiceTalk
 from tests.support.talks.livekit import LiveKitTalk
 from tests.support.talks.pipecat import PipecatTalk
 from tests.support.talks.realtime import AgentsRealtimeTalk, RealtimeTalk
+from tests.support.talks.session import SessionTalk
 from tests.support.talks.unmute import UnmuteTalk
 from tests.support.turn_matrix import (
     HANGS,
@@ -20,7 +21,7 @@ from tests.support.turn_matrix import (
     play_whole_turn_in_profile,
 )
 
-PIPELINES = [AgentsVoiceTalk, LiveKitTalk, PipecatTalk, RealtimeTalk, AgentsRealtimeTalk, UnmuteTalk]
+PIPELINES = [SessionTalk, AgentsVoiceTalk, LiveKitTalk, PipecatTalk, RealtimeTalk, AgentsRealtimeTalk, UnmuteTalk]
 each_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda kind: kind.__name__.removesuffix("Talk"))
 
 

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from stream.errors import SpeakerError
-from stream.events import Finish, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    Finish,
+    Interrupted,
+    ReasoningDelta,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
 from stream.routing.rules import CueRules, Limits
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
@@ -330,3 +339,21 @@ def test_thinking_before_a_call_and_after_it_is_neither_spoken_nor_shown_nor_kep
     assert "We need" not in json.dumps(told.events)
     assert [event["type"] for event in told.events] == [event["type"] for event in plain.events]
     assert np.array_equal(told.tape.mixed, plain.tape.mixed)
+
+
+# Turns that end elsewhere.
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "stop"])
+def test_calls_that_are_handed_to_a_client_end_with_the_stream(reason):
+    told = run_turn([(0.5, ToolCallStart("search", "1")), (0.6, ToolCallEnd("search", "1")), (0.7, Finish(reason))])
+    assert told.cues == ["tool_call"]
+    assert len(told.tape.mixed) < 1.0 * RATE
+
+
+def test_an_interruption_that_the_server_reports_is_a_barge_in():
+    turn = [(0.1, TextDelta("It is sunny in all of the north today.")), (1.0, Interrupted()), (3.0, TextDelta("No."))]
+    told = run_turn(turn)
+    assert told.journal.interrupted
+    assert [event["type"] for event in told.events].count("unmute.interrupted_by_vad") == 1
+    assert not told.tape.mixed[round(1.05 * RATE) :].any()
