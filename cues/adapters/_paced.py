@@ -144,6 +144,12 @@ class PacedCues(PipelineCues):
         self.pause(fade_ms)
         return [] if is_silent else self.pacer.drain(ceil(fade_ms / FRAME_MS))
 
+    def close(self) -> None:
+        """End the calls under way and the mixer, and wake `wait`."""
+        self.router.cancel()
+        self.mixer.close()
+        self.wake()
+
     def wake(self) -> None:
         """Wake `wait`, from any thread: there is something to play."""
         if self.loop is not None and not self.loop.is_closed():
@@ -224,6 +230,4 @@ class PacedWriter(PacedOutput):
                 for mixed in self._paced.last_frames():
                     self._write(mixed)
             finally:
-                self._paced.router.cancel()
-                self._paced.mixer.close()
-                self._paced.wake()
+                self._paced.close()

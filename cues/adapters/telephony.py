@@ -152,9 +152,7 @@ class PhoneLine(PacedLine):
         self._go.set()
         for mark in self._marks.values():
             mark.set()
-        self._paced.router.cancel()
-        self._paced.mixer.close()
-        self._paced.wake()
+        self._paced.close()
 
     def _message(self, samples: NDArray[np.float32]) -> str:
         assert self._started is not None

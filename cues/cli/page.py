@@ -16,13 +16,12 @@ from cues.cli._records import bank_of, source_of
 from cues.cli._terminal import harmless
 from cues.files import explained
 from cues.meters.telephone import RATE_HZ, over_telephone
-from cues.show.audition import LINE, stand_in_speech
+from cues.show.audition import LINE, at_speech_level, stand_in_speech
 from cues.show.board import Set, board_page, sound_board_packages
-from cues.units import db_to_gain
 
 __all__ = ["command"]
 
-_RATE_HZ, _SPEECH_LUFS = 24000, -20.0
+_RATE_HZ = 24000
 _BUILT_IN = "built in"
 
 
@@ -106,7 +105,6 @@ def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:
 
 async def _spoken(speaker: str) -> tuple[NDArray[np.float32], str]:
     """The line of every audition at −20 LUFS, and the name of its speaker."""
-    from cues.meters.loudness import integrated_lufs
     from cues.signal.resample import resample
     from stream.speech import choose_speaker
     from stream.speech.speaker import SAMPLE_RATE
@@ -115,8 +113,4 @@ async def _spoken(speaker: str) -> tuple[NDArray[np.float32], str]:
         await chosen.send(LINE)
         await chosen.finish()
         samples = np.concatenate([speech.samples async for speech in chosen])
-    loudness = integrated_lufs(samples, SAMPLE_RATE)
-    if loudness is not None and np.isfinite(loudness):
-        gain_db = min(_SPEECH_LUFS - loudness, -1.0 - 20.0 * float(np.log10(np.abs(samples).max())))
-        samples = samples * np.float32(db_to_gain(gain_db))
-    return resample(samples, SAMPLE_RATE, _RATE_HZ), chosen.name
+    return resample(at_speech_level(samples, SAMPLE_RATE), SAMPLE_RATE, _RATE_HZ), chosen.name

@@ -26,7 +26,7 @@ STAND_IN = Path("voice-like")
     type=click.Path(path_type=Path, allow_dash=True),
     help=f"Play them over this speech; '{STAND_IN}' needs no file.",
 )
-@click.option("--telephone", is_flag=True, help="Play as over a telephone: 300 to 3400 Hz, 8 kHz, µ-law.")
+@_options.telephone
 @_options.pack
 def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack: Path | None) -> None:
     """Play the cues NAME... one after the other.

@@ -70,7 +70,8 @@ def export_for_player(
     if player not in PLAYERS:
         raise CueValueError(f"player is {player!r}; it must be one of {', '.join(PLAYERS)}")
     target = Path(folder)
-    written, kept, digests = [], [], dict(_digests(target / MANIFEST))
+    written, kept, earlier = [], [], _read_json(target / MANIFEST).get("sha256")
+    digests = earlier if isinstance(earlier, dict) else {}
     banks = {rate: bank_at(rate) for rate in {file.sample_rate for file in PLAYERS[player]}}
     with explained(target, kind=AudioFileError):
         target.mkdir(parents=True, exist_ok=True)
@@ -86,12 +87,6 @@ def export_for_player(
             written.append(path)
         _write_json(target / MANIFEST, {"for": player, "sha256": digests})
     return Export(written=tuple(written), kept=tuple(kept))
-
-
-def _digests(manifest: Path) -> Mapping[str, str]:
-    """The digests that an earlier export wrote down, by file name."""
-    found = _read_json(manifest).get("sha256")
-    return found if isinstance(found, dict) else {}
 
 
 def _digest(data: bytes) -> str:

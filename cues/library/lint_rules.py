@@ -1,6 +1,6 @@
 """Lint rules for one sound: problems and their fixes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ MAX_LEAD_S, MAX_TAIL_S = 0.015, 0.150
 MAX_ROUGHNESS_ASPER = 0.3  # half the depth of modulation of the reference, 1 asper; heard as rough from 0.1 on
 MIN_ATTACK_MS = 3.0  # of the envelope, from 20 to 90 % of its peak (Peeters 2004); the built-in cues have 4 or more
 MIN_PERIOD_S = 1.0  # faster repetitions are one fluctuating sound, strongest at 4 Hz (Fastl & Zwicker 2007, ch. 10)
+_REPEATS = " for a sound that repeats"
 _FLAT_RUN, _FLAT = 4, 1e-4
 _HARD_EDGE = 0.02
 _ALIAS_DB = -45.0
@@ -68,9 +69,8 @@ def sound_problems(
     checked. One from a file (`recorded`) is also checked for edges, headroom, clipping and aliasing.
     """
     if measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS:
-        return as_problems(
-            name, [("silent", "there is nothing to hear in it", "replace the file with an audible sound")]
-        )
+        silent = "silent", "there is nothing to hear in it", "replace the file with an audible sound"
+        return as_problems(name, [silent])
     if trim:
         samples = trimmed(samples, sample_rate)
     checks: list[Callable[[Samples, int], Found | None]] = [_dc, _clicks, _outside_telephone]
@@ -84,31 +84,21 @@ def sound_problems(
     return as_problems(name, (check(samples, sample_rate) for check in checks))
 
 
-def wearing(cue: Cue) -> list[Found]:
+def wearing(cue: Cue) -> Iterator[Found]:
     """Problems of a sound that repeats, and that a listener therefore tires of: rough, sharp, or too fast."""
     if not cue.loop or cue.phrases:
-        return []
-    found: list[Found] = []
+        return
     rough = roughness_asper(cue.samples, cue.sample_rate)
     if rough > MAX_ROUGHNESS_ASPER:
-        message = (
-            f"rough: {rough:.2f} asper (Daniel & Weber 1997); at most {MAX_ROUGHNESS_ASPER:g} for a sound that repeats"
-        )
-        found.append(
-            ("rough", message, "remove beating and fast tremolo: notes less than a minor third apart, 15 to 300 Hz")
-        )
+        message = f"rough: {rough:.2f} asper (Daniel & Weber 1997); at most {MAX_ROUGHNESS_ASPER:g}{_REPEATS}"
+        yield "rough", message, "remove beating and fast tremolo: notes less than a minor third apart, 15 to 300 Hz"
     attack_ms = _attack_ms(cue.samples, cue.sample_rate)
     if attack_ms < MIN_ATTACK_MS:
-        message = (
-            f"sharp onset: it rises within {attack_ms:.2f} ms; at least {MIN_ATTACK_MS:g} ms for a sound that repeats"
-        )
-        found.append(("sharp_onset", message, "fade it in over 10 ms or more"))
+        message = f"sharp onset: it rises within {attack_ms:.1f} ms; at least {MIN_ATTACK_MS:g} ms{_REPEATS}"
+        yield "sharp_onset", message, "fade it in over 10 ms or more"
     if cue.duration_s < MIN_PERIOD_S:
         message = f"narrow loop: it repeats after {cue.duration_s:.2f} s; at least {MIN_PERIOD_S:g} s"
-        found.append(
-            ("narrow_loop", message, "give the loop a period_ms of 2000 or more, or a longer stretch of the sound")
-        )
-    return found
+        yield "narrow_loop", message, "give the loop a period_ms of 2000 or more, or a longer stretch of the sound"
 
 
 def _attack_ms(samples: Samples, sample_rate: int) -> float:
@@ -116,9 +106,8 @@ def _attack_ms(samples: Samples, sample_rate: int) -> float:
     size = max(1, sample_rate // 500)
     blocks = np.lib.stride_tricks.sliding_window_view(np.pad(np.abs(samples), (size, 0), mode="wrap"), size).max(axis=1)
     peak = int(np.argmax(blocks))
-    start = (
-        int(np.flatnonzero(blocks[: peak + 1] <= 0.2 * blocks[peak])[-1]) if blocks[0] <= 0.2 * blocks[peak] else peak
-    )
+    low = np.flatnonzero(blocks[: peak + 1] <= 0.2 * blocks[peak])
+    start = int(low[-1]) if blocks[0] <= 0.2 * blocks[peak] else peak
     end = start + int(np.argmax(blocks[start:] >= 0.9 * blocks[peak]))
     return 1000.0 * (end - start) / sample_rate if start < peak else np.inf
 

@@ -31,8 +31,8 @@ from cues.synthesis.spec import Spec
 __all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack", "sound_files"]
 
 MOTIF = "motif"
-PROFILES = ("full", "normal", "minimal")
 """Value of a rule that gives each matching tool its own motif."""
+PROFILES = ("full", "normal", "minimal")
 PACK_FILE = "pack.toml"
 PACK_VARIABLE = "CUES_PACK"
 """Environment variable with the folder of the pack."""

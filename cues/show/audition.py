@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cues.cue import Cue
-from cues.units import s_to_samples
+from cues.units import db_to_gain, gain_to_db, s_to_samples
 
-__all__ = ["LINE", "in_a_row", "over_speech", "stand_in_speech"]
+__all__ = ["LINE", "at_speech_level", "in_a_row", "over_speech", "stand_in_speech"]
 
 LINE = "Let me look that up for you, one moment please."
 """Default sentence around a cue."""
 
-_SPEECH_LUFS = -20.0
+_SPEECH_LUFS, _MAX_PEAK_DBFS = -20.0, -1.0
 _GAP_S = 0.4
 _LOOPS_S = 5.0
 _FRAME_SAMPLES = 480
@@ -21,14 +21,20 @@ _FRAME_SAMPLES = 480
 
 def stand_in_speech(sample_rate: int) -> NDArray[np.float32]:
     """Voice-like speech for `LINE` at −20 LUFS: float32, shape `(n_samples,)`."""
-    from cues.meters.loudness import integrated_lufs
     from cues.synthesis.voicelike import speak_voice_like
-    from cues.units import db_to_gain
 
-    samples = speak_voice_like(LINE, sample_rate=sample_rate)
+    return at_speech_level(speak_voice_like(LINE, sample_rate=sample_rate), sample_rate)
+
+
+def at_speech_level(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+    """Speech at −20 LUFS, or lower where its peak would exceed −1 dBFS; too short or silent speech as it is."""
+    from cues.meters.loudness import integrated_lufs
+
     loudness = integrated_lufs(samples, sample_rate)
-    assert loudness is not None
-    return samples * np.float32(db_to_gain(_SPEECH_LUFS - loudness))
+    if loudness is None or not np.isfinite(loudness):
+        return samples
+    gain_db = min(_SPEECH_LUFS - loudness, _MAX_PEAK_DBFS - gain_to_db(float(np.abs(samples).max())))
+    return samples * np.float32(db_to_gain(gain_db))
 
 
 def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:

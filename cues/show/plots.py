@@ -56,11 +56,8 @@ def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *
     """
     t_s = np.arange(len(samples)) / sample_rate
     axes.plot(t_s, samples, color=color, linewidth=0.7)
-    axes.set_xlim(0.0, len(samples) / sample_rate)
-    reach = max(1.15 * float(np.abs(samples).max(initial=0.0)), 1e-4)
-    axes.set_ylim(-reach, reach)
-    axes.set_ylabel("full scale")
-    axes.set_xlabel("time (s)")
+    length_s, reach = len(samples) / sample_rate, max(1.15 * float(np.abs(samples).max(initial=0.0)), 1e-4)
+    axes.set(xlim=(0.0, length_s), ylim=(-reach, reach), xlabel="time (s)", ylabel="full scale")
     axes.grid(alpha=0.25)
 
 
@@ -97,10 +94,8 @@ def draw_spectrogram(axes: Axes, samples: NDArray[np.floating], sample_rate: int
     ticks = [hz for hz in _TICKS_HZ if hz <= sample_rate / 2.0]
     axes.set_yticks(ticks, [f"{hz / 1000:g} k" if hz >= 1000 else f"{hz}" for hz in ticks])
     axes.minorticks_off()
-    axes.set_ylim(_LOWEST_HZ, sample_rate / 2.0)
-    axes.set_xlim(0.0, max(len(samples), 1) / sample_rate)
-    axes.set_ylabel("frequency (Hz)")
-    axes.set_xlabel("time (s)")
+    length_s = max(len(samples), 1) / sample_rate
+    axes.set(xlim=(0.0, length_s), ylim=(_LOWEST_HZ, sample_rate / 2.0), xlabel="time (s)", ylabel="frequency (Hz)")
     return image
 
 
@@ -118,12 +113,9 @@ def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -
     loudness = loudness_curve(np.pad(samples, (0, sample_rate // 10)), sample_rate)
     t_s = np.arange(len(loudness)) / sample_rate
     axes.plot(t_s, loudness, color=SPEECH_COLOR, linewidth=1.0)
-    axes.set_xlim(0.0, len(samples) / sample_rate)
-    top = float(loudness.max())
-    axes.set_ylim(top - 45.0, top + 5.0)
+    top, length_s = float(loudness.max()), len(samples) / sample_rate
     axes.axhline(top, color=SPEECH_COLOR, linewidth=0.6, linestyle=":")
-    axes.set_ylabel("LUFS (100 ms)")
-    axes.set_xlabel("time (s)")
+    axes.set(xlim=(0.0, length_s), ylim=(top - 45.0, top + 5.0), xlabel="time (s)", ylabel="LUFS (100 ms)")
     axes.grid(alpha=0.25)
 
 
