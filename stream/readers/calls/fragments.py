@@ -16,7 +16,7 @@ __all__ = ["CallAssembler", "complete_calls"]
 
 
 def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
-    """Yield the calls among some events that are complete and can be run.
+    """Yield the calls among some events that are complete and can be run; not those that the model only tells of.
 
     Examples
     --------
@@ -26,7 +26,8 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
     >>> [call.tool_name for call in complete_calls(events)]
     ['lock']
     """
-    return (event for event in events if isinstance(event, ToolCallEnd) and event.status == "ok")
+    ends = (event for event in events if isinstance(event, ToolCallEnd))
+    return (end for end in ends if end.status == "ok" and not end.told)
 
 
 _LONGEST_NAME = 1024  # characters of a name or an id

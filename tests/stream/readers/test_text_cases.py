@@ -22,7 +22,8 @@ def read(case, chunks):
         starts |= {event.index: fed for event in new if isinstance(event, ToolCallStart)}
         events += new
     events += reader.close(finish=case.get("finish", "stop"))
-    return events, [starts.get(call.index, fed + 1) for call in complete_calls(events)]
+    ends = (event for event in events if isinstance(event, ToolCallEnd) and event.status == "ok")
+    return events, [starts.get(end.index, fed + 1) for end in ends]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -94,3 +95,4 @@ def test_only_a_call_in_the_words_of_prose_is_told(text, told):
     reader = TextReader(tools=["f"])
     calls = [event for event in reader.feed(text) + reader.close() if isinstance(event, (ToolCallStart, ToolCallEnd))]
     assert [(call.tool_name, call.told) for call in calls] == [("f", told)] * 2
+    assert len(list(complete_calls(calls))) == (not told)
