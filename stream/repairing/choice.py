@@ -31,7 +31,7 @@ class _Fragmented:
 
     index: int
     id: str
-    is_open: bool = True
+    open_at: int | None  # the index; None once it is complete
 
 
 class Choice:
@@ -86,9 +86,9 @@ class Choice:
                 call = call.__dict__
                 function = call["function"].__dict__
                 is_more = not (call["id"] or function["name"] or delta["content"] or extra)
-            known = self._fragmented[call["index"]]
-            is_same = known is not None and known.is_open and known.index == call["index"]
-            return is_more and is_same and type(function["arguments"]) is str
+            index = call["index"]
+            is_open = self._fragmented[index].open_at == index  # type: ignore[union-attr]  # of None: AttributeError
+            return is_more and is_open and type(function["arguments"]) is str
         except (AttributeError, LookupError, TypeError, ValueError):
             return False
 
@@ -176,7 +176,7 @@ class Choice:
         if start is not None:
             starts.remove(start)
             known = None
-        elif name and (known is None or not known.is_open or (own_id and known.id and own_id != known.id)):
+        elif name and (known is None or known.open_at is None or (own_id and known.id and own_id != known.id)):
             if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
                 wanted = replace(self._dropped.pop(name), tool_call_id=text_of(own_id))
                 _remember(self._wanted, (name, wanted.tool_call_id), wanted)
@@ -185,9 +185,11 @@ class Choice:
             if start is None or start.tool_name != name or not is_plain:
                 self._fragmented[index] = None
                 return None
-            known = self._fragmented[index] = self._passing[start.index] = _Fragmented(self._calls, own_id or "")
+            known = self._fragmented[index] = self._passing[start.index] = _Fragmented(
+                self._calls, own_id or "", self._calls
+            )
             self._calls, self._may_await = self._calls + 1, True
-        elif not known.is_open and arguments:
+        elif known.open_at is None and arguments:
             return None
         elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
             written = arguments if isinstance(arguments, str) else dumps(arguments)
@@ -204,7 +206,7 @@ class Choice:
             if call.index in self._passing:
                 fragmented = self._passing.pop(call.index)
                 if fragmented is not None:
-                    fragmented.is_open = False
+                    fragmented.open_at = None
                 return []
             self._may_await = True
             return [self._written(call)] if call.tool_name else []

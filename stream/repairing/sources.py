@@ -69,18 +69,19 @@ def repair(
 async def repaired(source: Any, chunks_of: ChatRepair) -> AsyncGenerator[Any]:
     """The source's chunks or bytes, repaired; `chunks_of` is used up."""
     chunks = await source if inspect.isawaitable(source) else source
-    repair: ChatRepair | SseRepair = chunks_of
+    repair: ChatRepair | SseRepair | None = None
     try:
         try:
             async for chunk in chunks:
-                repair = _fitting(chunk, repair)
+                if repair is None:
+                    repair = _fitting(chunk, chunks_of)
                 for clean in repair.feed(chunk):
                     yield clean
         except Exception as error:  # (each client has its own)
-            for clean in repair.fail(error):
+            for clean in (repair or chunks_of).fail(error):
                 yield clean
             raise
-        for clean in repair.close():
+        for clean in (repair or chunks_of).close():
             yield clean
     finally:
         close = getattr(chunks, "aclose", None) or getattr(chunks, "close", None)
@@ -104,21 +105,21 @@ def repair_sync(
 
 def repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]:
     """The twin of `repaired`."""
-    repair: ChatRepair | SseRepair = chunks_of
+    repair: ChatRepair | SseRepair | None = None
     try:
         try:
             for chunk in source:
-                repair = _fitting(chunk, repair)
+                if repair is None:
+                    repair = _fitting(chunk, chunks_of)
                 yield from repair.feed(chunk)
         except Exception as error:
-            yield from repair.fail(error)
+            yield from (repair or chunks_of).fail(error)
             raise
-        yield from repair.close()
+        yield from (repair or chunks_of).close()
     finally:
         if hasattr(source, "close"):
             source.close()
 
 
-def _fitting(chunk: object, repair: ChatRepair | SseRepair) -> ChatRepair | SseRepair:
-    is_bytes = isinstance(chunk, bytes | bytearray | memoryview)
-    return SseRepair(repair) if is_bytes and isinstance(repair, ChatRepair) else repair
+def _fitting(chunk: object, repair: ChatRepair) -> ChatRepair | SseRepair:
+    return SseRepair(repair) if isinstance(chunk, bytes | bytearray | memoryview) else repair
