@@ -301,7 +301,7 @@ CHOICES = st.lists(fields(index=VALUES, delta=DELTAS, message=DELTAS, finish_rea
 @given(st.lists(fields(choices=VALUES | CHOICES, usage=VALUES, error=VALUES), max_size=5))
 def test_nothing_that_a_server_sends_raises(chunks):
     events = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
-    assert sse_repaired(events, ["dim"]) or not events
+    sse_repaired(events, ["dim"])  # of which nothing may be left, if it is neither text nor a call that can be read
     for chunk in chunks:
         assert sse_repaired([json.dumps(chunk).encode()], ["dim"])
 
