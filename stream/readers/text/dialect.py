@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from stream.events import CallStatus
-from stream.readers.text.patterns import Run, Shape, is_token, shape_of
+from stream.readers.text.patterns import Run, Shape, is_token, normalize, shape_of
 from stream.readers.text.scanner import JsonScanner
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Token",
     "Unreadable",
     "clean_name",
+    "dropped_if",
 ]
 
 _T = TypeVar("_T")
@@ -113,6 +114,18 @@ class Dialect:
     def token(self) -> bool:
         """Whether its markers are single tokens of a tokenizer, which need no test."""
         return is_token(self.markers[0]) and not self.tested
+
+
+def dropped_if(counts: Callable[..., bool]) -> Reader:
+    """Return the reader of a marker that is dropped if `counts`, from parser, row and marker; otherwise it is text."""
+
+    def read(parser: Any, row: Dialect, size: int) -> Reading[None]:
+        if not counts(parser, row, normalize(parser.take(size))):
+            raise NotACall
+        parser.commit()
+        yield from ()
+
+    return read
 
 
 class Draft:

@@ -17,92 +17,11 @@ from stream.readers.text.tags import BLOCKS, FAMILY, PAIRS, PARTS, SEPARATOR, be
 
 __all__ = ["ROWS", "Table", "table_for"]
 
-_JSON, _WEAK, _ALIAS = (
-    ((json_calls.OBJECT, read), (json_calls.ARRAY, read))
-    for read in (json_calls.json_block, json_calls.weak_block, json_calls.alias_block)
+ROWS = tuple(
+    row
+    for module in (headed, pythonic, harmony, json_calls, xml_calls, tokens, blocks, reasoning)
+    for row in module.ROWS
 )
-_INSIDE = (xml_calls.INSIDE, xml_calls.read_inside)
-_KEYED = (xml_calls.KEYED, xml_calls.keyed)
-_BRACES = (headed.BRACES, headed.read_braces)
-_ALIASES = ("function-call", "functioncall", "tool-call", "toolcall")
-
-ROWS = (
-    Dialect(name="mistral", markers=("[TOOL_CALLS]",), heads=(*_JSON, (headed.NAMED, headed.read_named)),
-            cut_after_name=headed.CUT_IN_SEPARATOR),
-    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, pythonic.BUILT_IN),
-            otherwise=pythonic.read_code, closers=("<|eom_id|>", "<|eot_id|>")),
-    Dialect(name="llama4", markers=("<|python_start|>",), heads=(*_JSON, pythonic.LIST, pythonic.BUILT_IN),
-            otherwise=pythonic.read_code, closers=("<|python_end|>",)),
-    Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
-            "<|tool_call_section_begin|>"), read=headed.read_section,
-            closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
-    Dialect(name="deepseek", markers=("<|tool_call_begin|>",), otherwise=headed.read_header,
-            closers=("<|tool_call_end|>",)),
-    Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=harmony.read_message,
-            closers=("<|call|>", "<|end|>"), calls=False),
-    Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=_JSON,
-            closers=("<|/tool_call|>", "<|message_sep|>")),
-    Dialect(name="gigachat", markers=("function call<|role_sep|>",), heads=_JSON, closers=("<|message_sep|>",),
-            fresh=True),
-    Dialect(name="pangu", markers=("[unused11]",), closers=("[unused12]",),
-            heads=tuple((shape, json_calls.json_block) for shape in json_calls.DIRECT)),
-    Dialect(name="phi4", markers=("functools",), heads=_JSON),
-    Dialect(name="parallel", markers=("multi_tool_use.parallel(",),
-            heads=((json_calls.PARALLEL, json_calls.parallel_block),)),
-    Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=_JSON, closers=("</TOOLCALL>",)),
-    Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=_JSON, closers=("<|action_end|>",)),
-    Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=pythonic.read_code,
-            closers=("<|action_end|>",)),
-    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*_JSON, pythonic.LIST, pythonic.LINES),
-            closers=("<|tool_call_end|>",), wraps=True),
-    Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=_JSON, closers=("<|END_ACTION|>",)),
-    Dialect(name="functiongemma", markers=("<start_function_call>",), heads=(_BRACES,),
-            closers=("<end_function_call>",)),
-    Dialect(name="gemma4", markers=("<|tool_call>",), heads=(_BRACES,), closers=("<tool_call|>",)),
-    Dialect(name="apertus", markers=("<|tools_prefix|>",), heads=((json_calls.ARRAY, headed.read_keyed_objects),),
-            closers=("<|tools_suffix|>",)),
-    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=_ALIAS, closers=(f"</{tag}>",)) for tag in _ALIASES),
-    Dialect(name="tag_with_object", heads=_ALIAS, closers=(">",),
-            markers=tuple(f"<{tag} " for tag in ("function_call", *_ALIASES))),
-    Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
-    Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
-    Dialect(name="named_function", markers=("<function name=",), read=xml_calls.read_function,
-            closers=("</function>",)),
-    Dialect(name="mcp_tool", markers=("<use_mcp_tool>",), heads=((xml_calls.MCP, xml_calls.read_mcp),),
-            closers=("</use_mcp_tool>",)),
-    Dialect(name="flowers", markers=("✿FUNCTION✿:",), heads=((headed.FLOWERS, headed.read_flowers),)),
-    Dialect(name="channel_mark", markers=("<|open|>",), read=tokens.read_mark, tested=True),
-    Dialect(name="channel_mark_end", markers=("<|close|>",), read=tokens.read_mark, calls=False),
-    Dialect(name="message_mark", markers=("<|message_model|>",), read=tokens.read_message, tested=True,
-            closers=("<|end_message|>",)),
-    Dialect(name="tool_code", markers=("<tool_code>",), heads=(pythonic.CODE,), closers=("</tool_code>",)),
-    # Forms without a marker.
-    Dialect(name="label", markers=blocks.LABELS, read=blocks.read_label, calls=False, weak=True, fresh=True),
-    Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
-    Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),
-    Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True,
-            fresh=True),
-    # No calls.
-    Dialect(name="reasoning", markers=tuple(reasoning.BLOCKS), read=reasoning.read_block, calls=False),
-    Dialect(name="wrapper", markers=tuple(blocks.WRAPPERS), read=blocks.drop_wrapper, calls=False),
-    Dialect(name="wrapper_end", markers=tuple(blocks.WRAPPERS.values()), read=blocks.drop_wrapper_end, calls=False),
-    Dialect(name="citation", markers=("<co>", "</co>"), read=blocks.drop_citation, calls=False),
-    Dialect(name="pending_result", markers=("<|tool_response>",), read=blocks.drop_pending, calls=False),
-    Dialect(name="result", markers=("<tool_response>", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]", "✿RESULT✿"),
-            read=blocks.drop_result, calls=False),
-    Dialect(name="result_tokens", markers=("<|tool_outputs_begin|>",), read=blocks.drop_result, calls=False),
-    Dialect(name="role", markers=tuple(blocks.ROLE_HEADERS), read=blocks.drop_role, calls=False),
-    Dialect(name="turn_token", calls=False, read=blocks.drop, markers=(
-        "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
-        "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",
-        "<|message|>", "<|assistant|>", "<|user|>", "<|system|>", "<|observation|>", "<|User|>", "<|Assistant|>",
-        "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|START_RESPONSE|>",
-        "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|assistant_end|>", "<|assistant_start|>",
-        "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
-        "<|tool_output_begin|>", "<|tool_output_end|>", "<|eom|>", "<|eot|>", "<|plamo:tag|>", "<|role_sep|>",
-        "<|begin_of_box|>", "<|end_of_box|>", '<|"|>', "<tool_response|>",
-        "</think>")),
-)  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -114,11 +33,11 @@ def _family(marker: str) -> Dialect | None:
     if pair := pair_of(marker):
         opens, what, closer = pair
         if not opens:
-            return row(read=reasoning.drop_end if ends_thought(marker) else tokens.drop_token, calls=False)
+            return row(read=reasoning.drop_end if ends_thought(marker) else blocks.drop_after_call, calls=False)
         if what.endswith(("think", "thinking")):
             return Dialect(name="family", markers=(marker,), read=reasoning.read_block, closers=(closer,), calls=False)
-        begun = ((tokens.PAIRED, tokens.read_pair),) if "begin_" not in marker else ((tokens.BEGUN, tokens.read_begun),)
-        return row(heads=(*_JSON, *begun), closers=(closer,))
+        begun = tokens.BEGUN if "begin_" in marker else tokens.PAIRED
+        return row(heads=(*json_calls.JSON, begun), closers=(closer,))
     if marker.startswith(("<co:", "</co:")):
         return row(read=blocks.drop, calls=False) if marker.endswith(">") else None
     tag = tag_of(marker)
@@ -140,18 +59,17 @@ def _family(marker: str) -> Dialect | None:
         return row(read=blocks.drop_result, closers=(tag.closer,), calls=False)
     if tag.word in PARTS:
         return row(read=xml_calls.read_bare_tags, closers=(tag.closer,) if tag.word == "function" else ())
-    heads: tuple[Head, ...] = (*(_ALIAS if marker == "<function_call>" else _JSON), _INSIDE)
+    heads: tuple[Head, ...] = (
+        *(json_calls.ALIAS if marker == "<function_call>" else json_calls.JSON),
+        xml_calls.INSIDE,
+    )
     if not tag.word.endswith("s"):
-        heads += (_KEYED, pythonic.PARENTHESES, harmony.HEADER)
+        heads += (xml_calls.KEYED, pythonic.PARENTHESES, harmony.HEADER)
     elif marker == "<function_calls>":
         heads += (pythonic.LINES,)
     return row(heads=heads, closers=(tag.closer,), wraps=True)
 
 
-_GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
-_DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
-_CODE_LINE = Dialect(name="tool_code_line", markers=("tool_code\n",), heads=(pythonic.CODE,), fresh=True, weak=True)
-_TYPED = Dialect(name="typed_call", markers=("",), read=pythonic.read_typed, weak=True)
 _NAME = re.compile(NAME)
 _LONGEST_TOKEN = 24
 _MOST_TOKENS = 2048
@@ -173,7 +91,7 @@ class Table:
         # last: each leaves the line in the same state, whatever came before.
         self.known: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
-        for row in (*ROWS, *((_GLUED,) if glued else ())):
+        for row in (*ROWS, *((harmony.GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
         self.closers = [closer for row in ROWS for closer in row.closers if len(closer) > 1]
         for closer in (*self.closers, *blocks.RESULTS.values(), "[/TOOL_CALLS]"):
@@ -191,14 +109,14 @@ class Table:
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
         typed = [f"{{type:{name}}}" for name in names]
         names += [f"{library}.{name}" for name in names for library in ("functions", "default_api")]
-        self._rows.update(dict.fromkeys(names, _DECLARED) | dict.fromkeys(typed, _TYPED))
+        self._rows.update(dict.fromkeys(names, pythonic.DECLARED) | dict.fromkeys(typed, pythonic.TYPED))
         if names:
-            self._rows[_CODE_LINE.markers[0]] = _CODE_LINE
-            names += [*typed, _CODE_LINE.markers[0]]
+            self._rows[pythonic.CODE_LINE.markers[0]] = pythonic.CODE_LINE
+            names += [*typed, pythonic.CODE_LINE.markers[0]]
         # Whole markers that are also the beginning of another one.
         self._extendable = {short for short, after in pairwise(sorted(self._rows)) if after.startswith(short)}
         # Most letters of a text stand inside a word, where no name begins: the pattern looks behind.
-        in_word = {word[0]: r"\w" for word in strong if word[0][0].isalpha() and word not in harmony.GLUED}
+        in_word = {word[0]: r"\w" for word in strong if word[0][0].isalpha() and word not in harmony.GLUED.markers}
         in_word |= {re.escape(marker[0]): r"[^\n]" for row in ROWS if row.weak and row.fresh and not row.fence
                     for marker in row.markers}  # fmt: skip
         in_word["\\-"] = r"\S"

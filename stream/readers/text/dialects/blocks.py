@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import re
 
-from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
+from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, dropped_if
 from stream.readers.text.dialects.pythonic import CODE
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Run, Shape, marker_pattern, normalize
+from stream.readers.text.patterns import SPACE, Run, Shape, is_token, marker_pattern, normalize
 
-__all__ = [
-    "CITATIONS",
-    "LABELS",
-    "RESULTS",
-    "ROLE_HEADERS",
-    "WRAPPERS",
-    "drop",
-    "drop_citation",
-    "drop_part",
-    "drop_pending",
-    "drop_result",
-    "drop_role",
-    "drop_stray",
-    "drop_wrapper",
-    "drop_wrapper_end",
-    "read_fence",
-    "read_label",
-]
+__all__ = ["CITATIONS", "RESULTS", "ROWS", "drop", "drop_after_call", "drop_part", "drop_result", "drop_stray"]
 
 # Invented results of tools, and what a prompt holds before the conversation.
 RESULTS = {
@@ -37,16 +20,16 @@ RESULTS = {
     "<|tool_outputs_begin|>": "<|tool_outputs_end|>",
 }
 # Tokens before the name of a role, and the token that ends the name, if there is one.
-ROLE_HEADERS = {
+_ROLE_HEADERS = {
     "<|im_start|>": "",
     "<start_of_turn>": "",
     "<|turn>": "",
     "<|start_header_id|>": "<|end_header_id|>",
     "<|start_of_role|>": "<|end_of_role|>",
 }
-LABELS = ("**Tool Call:**", "Tool call:", "Function call:", "Action:", "-> tool/function_call")
+_LABELS = ("**Tool Call:**", "Tool call:", "Function call:", "Action:", "-> tool/function_call")
 # Decorations around the words to speak.
-WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assistant")} | {
+_WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assistant")} | {
     "[BEGIN FINAL RESPONSE]": "[END FINAL RESPONSE]"
 }
 _IDS = Run(r"[\d,:\[\]]{1,32}")
@@ -54,68 +37,63 @@ CITATIONS: tuple[tuple[str, ...], ...] = (("<co: ", _IDS, ">"), ("</co: ", _IDS,
 _INVENTED = Shape("response:")
 _RESULT_ENDS = {opener: marker_pattern(closer) for opener, closer in RESULTS.items()}
 _RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\w")]))
-_HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in ROLE_HEADERS.items() if closer}
+_HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in _ROLE_HEADERS.items() if closer}
 _ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["developer"]))
 _LONGEST_ROLE = 64
 _PLAIN_PARTS = frozenset({"</parameter>", "</invoke>", "</function>"})
 
 
-def drop(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def drop(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop a token that is never spoken."""
-    parser.cites |= parser.take(size)[2:-2].isupper()  # as Cohere's models write theirs
-    parser.commit()
-    yield from ()
+    parser.cites |= marker[2:-2].isupper()  # as Cohere's models write theirs
+    return True
 
 
-def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def drop_stray(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop a closing marker at the start of a line, after a call, or if a call on this line lacks it."""
-    marker = normalize(parser.take(size))
-    if not (parser.line.fresh or row.token or marker in parser.line.unclosed):
-        raise NotACall
+    counts = parser.line.fresh or row.token or marker in parser.line.unclosed
     parser.line.unclosed.discard(marker)
-    parser.commit()
-    yield from ()
+    return counts
 
 
-def drop_part(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def drop_part(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop the closing marker of a part of a call, after a call; a plain one at the start of a line as well."""
-    marker = normalize(parser.take(size))
-    if not (parser.is_after_call or (parser.line.fresh and marker in _PLAIN_PARTS)):
-        raise NotACall
-    parser.commit()
-    yield from ()
+    return parser.is_after_call or (parser.line.fresh and marker in _PLAIN_PARTS)
 
 
-def drop_wrapper(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def drop_after_call(parser: Parser, row: Dialect, marker: str) -> bool:
+    """Drop the closing token of a pair after a call."""
+    return parser.is_after_call
+
+
+@dropped_if
+def _drop_wrapper(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop what opens the words to speak: a tag as the first thing after reasoning, brackets at the start of a line."""
-    marker = parser.take(size)
-    if not (parser.line.fresh if marker[0] == "[" else parser.line.only_reasoning):
-        raise NotACall
-    parser.wrapped.add(WRAPPERS[marker])
-    parser.commit()
-    yield from ()
+    counts = parser.line.fresh if marker[0] == "[" else parser.line.only_reasoning
+    if counts:
+        parser.wrapped.add(_WRAPPERS[marker])
+    return counts
 
 
-def drop_wrapper_end(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def _drop_wrapper_end(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop what closes them: a tag if its opener was dropped, brackets at the start of a line or behind a word."""
-    marker, before = parser.take(size), parser.line.previous
-    if not (marker in parser.wrapped if marker[0] != "[" else parser.line.fresh or not before.isspace()):
-        raise NotACall
+    is_open, line = marker in parser.wrapped, parser.line
     parser.wrapped.discard(marker)
-    parser.commit()
-    yield from ()
+    return is_open if marker[0] != "[" else line.fresh or not line.previous.isspace()
 
 
-def drop_citation(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def _drop_citation(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop a mark of a citation, in the answer of a model that makes them."""
-    parser.take(size)
-    if not parser.cites:
-        raise NotACall
-    parser.commit()
-    yield from ()
+    return parser.cites
 
 
-def drop_pending(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _drop_pending(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token that waits for a result, and the result if the model invents it."""
     parser.take(size)
     parser.commit()
@@ -124,7 +102,7 @@ def drop_pending(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.take(len(end))
 
 
-def drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token and the name of the role after it."""
     marker = normalize(parser.take(size))
     parser.commit()
@@ -157,7 +135,7 @@ _LONGEST_CLOSING_LINE = 200
 _LONGEST_FENCE = 64
 
 
-def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
     parser.take(size)
     mark = "".join(parser.held)[-1]
@@ -217,7 +195,7 @@ def _code(parser: Parser, fence: str) -> Reading[None]:
 _BEHIND_SPACE = Shape(SPACE, Run(r"\S"))
 
 
-def read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a label and the call after it, if there is one."""
     parser.take(size)
     space = yield from parser.test(_BEHIND_SPACE)
@@ -250,3 +228,31 @@ def _text_to(parser: Parser, fence: str, *, spoken: bool = True) -> Reading[None
         else:
             line = line[: _LONGEST_CLOSING_LINE + 1]
             yield from parser.more()
+
+
+ROWS = (
+    # Forms without a marker.
+    Dialect(name="label", markers=_LABELS, read=_read_label, calls=False, weak=True, fresh=True),
+    Dialect(name="fenced_json", markers=("```", "~~~"), read=_read_fence, calls=False, weak=True, fence=True,
+            fresh=True),
+    # No calls.
+    Dialect(name="wrapper", markers=tuple(_WRAPPERS), read=_drop_wrapper, calls=False),
+    Dialect(name="wrapper_end", markers=tuple(_WRAPPERS.values()), read=_drop_wrapper_end, calls=False),
+    Dialect(name="citation", markers=("<co>", "</co>"), read=_drop_citation, calls=False),
+    Dialect(name="pending_result", markers=("<|tool_response>",), read=_drop_pending, calls=False),
+    # By two rows: a row with a token counts anywhere.
+    Dialect(name="result", markers=tuple(marker for marker in RESULTS if not is_token(marker)), read=drop_result,
+            calls=False),
+    Dialect(name="result_tokens", markers=tuple(filter(is_token, RESULTS)), read=drop_result, calls=False),
+    Dialect(name="role", markers=tuple(_ROLE_HEADERS), read=_drop_role, calls=False),
+    Dialect(name="turn_token", calls=False, read=drop, markers=(
+        "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
+        "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",
+        "<|message|>", "<|assistant|>", "<|user|>", "<|system|>", "<|observation|>", "<|User|>", "<|Assistant|>",
+        "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|assistant_end|>", "<|assistant_start|>",
+        "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
+        "<|tool_output_begin|>", "<|tool_output_end|>", "<|eom|>", "<|eot|>", "<|plamo:tag|>", "<|role_sep|>",
+        "<|begin_of_box|>", "<|end_of_box|>", '<|"|>', "<tool_response|>",
+        "</think>")),
+)  # fmt: skip

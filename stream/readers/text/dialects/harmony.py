@@ -11,30 +11,21 @@ from stream.readers.text.literals import json_arguments
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
 
-__all__ = [
-    "GLUED",
-    "HEADER",
-    "MESSAGE_ENDS",
-    "STRIPPED",
-    "begins_stripped",
-    "read_glued",
-    "read_message",
-    "read_stripped",
-]
+__all__ = ["GLUED", "HEADER", "ROWS", "STRIPPED", "begins_stripped"]
 
-MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>")
-GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
+_MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>")
+_GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
 
 _HEADER_END = re.compile(r"[<>\n{}]")
-_HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *MESSAGE_ENDS)
+_HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *_MESSAGE_ENDS)
 _INNER_MARKS = ("<|channel|>", "<|constrain|>")
 _RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)(?=[\s<])")
 _NOBODY = frozenset({"assistant", "user", "all", "self"})
-_MESSAGE_END = marker_pattern(*MESSAGE_ENDS)
+_MESSAGE_END = marker_pattern(*_MESSAGE_ENDS)
 _LONGEST_HEADER = 256
 
 
-def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a message's header, and its body unless that is spoken: then it is text like any other."""
     header = normalize(parser.take(size))
     parser.commit()
@@ -117,7 +108,7 @@ _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), "<|message|>")
 _COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
 _TO_SOMEONE = re.compile(r"\sto=")
 _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
-_GLUED_END = marker_pattern(*GLUED)
+_GLUED_END = marker_pattern(*_GLUED)
 
 
 def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
@@ -134,10 +125,10 @@ def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
         ):
             parser.pass_text(len(half))
         raise
-    return None if found is None else ADDRESSED if found[0] > 1 else STRIPPED
+    return None if found is None else _ADDRESSED_ROW if found[0] > 1 else STRIPPED
 
 
-def read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the first message of such an answer."""
     is_call = parser.buffer.startswith("commentary", parser.position)
     parser.take(len("commentary" if is_call else "analysis"))
@@ -148,7 +139,7 @@ def read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         yield from reasoning_block(parser, *_GLUED_END)
 
 
-def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the message after a role and a channel without a token between them."""
     channel = parser.take(size)
     parser.commit()
@@ -166,14 +157,14 @@ def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.sink.text("\n")
 
 
-def read_header(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_header(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a header with a recipient and its body in a block of another dialect."""
     yield from parser.skip_space()
     yield from parser.accept("assistant")
     yield from _glued_call(parser)
 
 
-HEADER = (Shape(SPACE, (["assistant", Run(r"\s{1,4}"), *_TO], _TO)), read_header)
+HEADER = (Shape(SPACE, (["assistant", Run(r"\s{1,4}"), *_TO], _TO)), _read_header)
 
 
 def _cut_call(parser: Parser) -> bool:
@@ -195,5 +186,10 @@ def _glued_call(parser: Parser) -> Reading[None]:
     yield from _call_body(parser, draft)
 
 
-STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=read_stripped, calls=False)
-ADDRESSED = Dialect(name="harmony_addressed", markers=("",), read=read_message, calls=False)
+STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=_read_stripped, calls=False)
+GLUED = Dialect(name="harmony_glued", markers=_GLUED, read=_read_glued, calls=False)
+_ADDRESSED_ROW = Dialect(name="harmony_addressed", markers=("",), read=_read_message, calls=False)
+ROWS = (
+    Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=_read_message, closers=("<|call|>", "<|end|>"),
+            calls=False),
+)  # fmt: skip

@@ -8,26 +8,17 @@ from contextlib import suppress
 from typing import Any
 
 from stream.readers.text.dialect import Dialect, Reading, Unreadable
+from stream.readers.text.dialects.json_calls import ARRAY, JSON
 from stream.readers.text.dialects.xml_calls import INVOKE, read_tags
 from stream.readers.text.literals import WORDS, json_arguments, json_scalar
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
-__all__ = [
-    "BRACES",
-    "CUT_IN_SEPARATOR",
-    "FLOWERS",
-    "NAMED",
-    "read_braces",
-    "read_flowers",
-    "read_header",
-    "read_keyed_objects",
-    "read_named",
-]
+__all__ = ["CUT_IN_SEPARATOR", "ROWS"]
 
-NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
+_NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
 CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
-BRACES = Shape(SPACE, "call:", NAME, "{")
+_BRACES = Shape(SPACE, "call:", NAME, "{")
 
 _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
@@ -38,7 +29,7 @@ _FENCE_END = Shape(SPACE, "```")
 _LONGEST_HEADER = 200
 
 
-def read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name[CALL_ID]id[ARGS]{…}`, whose inner markers may be missing."""
     parser.take(match.end(2) - parser.position)
     draft = parser.call(match.group(2))
@@ -50,16 +41,16 @@ def read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[No
     yield from json_arguments(parser, draft)
 
 
-FLOWERS = Shape(Run(r"[ \t]{0,4}"), NAME, Run(r"\s{1,4}"), "✿ARGS✿:")
+_FLOWERS = Shape(Run(r"[ \t]{0,4}"), NAME, Run(r"\s{1,4}"), "✿ARGS✿:")
 
 
-def read_flowers(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_flowers(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a name on a line of its own, and its arguments behind a mark."""
     parser.take(match.end() - parser.position)
     yield from json_arguments(parser, parser.call(match.group(2)))
 
 
-def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
     header, separator = yield from parser.find(*_HEADER_END, _LONGEST_HEADER)
     if len(header) > _LONGEST_HEADER or separator.endswith("end|>"):
@@ -87,7 +78,7 @@ def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None
         yield from parser.read(_FENCE_END)
 
 
-def read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `[{"name": {arguments}}, …]`."""
     yield from parser.skip_space()
     parser.take(1)
@@ -118,7 +109,7 @@ _BARE_VALUE = Shape(_BARE, ([","], ["}"], ["]"], ["<"]))
 _DEEPEST = 100
 
 
-def read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `call:name{key:<escape>text<escape>,n:1}`."""
     parser.take(match.end(2) + 1 - parser.position)
     draft = parser.call(match.group(2))
@@ -184,7 +175,24 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
     return text
 
 
-def read_section(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_section(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the marker of a section of calls; each call in it has its own marker."""
     parser.take(size)
     yield from parser.skip_space()
+
+
+_IN_BRACES = ((_BRACES, _read_braces),)
+ROWS = (
+    Dialect(name="mistral", markers=("[TOOL_CALLS]",), heads=(*JSON, (_NAMED, _read_named)),
+            cut_after_name=CUT_IN_SEPARATOR),
+    Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
+            "<|tool_call_section_begin|>"), read=_read_section,
+            closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
+    Dialect(name="deepseek", markers=("<|tool_call_begin|>",), otherwise=_read_header, closers=("<|tool_call_end|>",)),
+    Dialect(name="functiongemma", markers=("<start_function_call>",), heads=_IN_BRACES,
+            closers=("<end_function_call>",)),
+    Dialect(name="gemma4", markers=("<|tool_call>",), heads=_IN_BRACES, closers=("<tool_call|>",)),
+    Dialect(name="apertus", markers=("<|tools_prefix|>",), heads=((ARRAY, _read_keyed_objects),),
+            closers=("<|tools_suffix|>",)),
+    Dialect(name="flowers", markers=("✿FUNCTION✿:",), heads=((_FLOWERS, _read_flowers),)),
+)  # fmt: skip

@@ -12,23 +12,11 @@ from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, shape_of
 from stream.readers.text.scanner import KEY, VALUE, JsonScanner
 
-__all__ = [
-    "ARRAY",
-    "DIRECT",
-    "OBJECT",
-    "PARALLEL",
-    "alias_block",
-    "call_array",
-    "call_item",
-    "json_block",
-    "parallel_block",
-    "read_object",
-    "weak_block",
-]
+__all__ = ["ALIAS", "ARRAY", "JSON", "OBJECT", "ROWS", "call_array", "json_block"]
 
 OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"]))  # with a Python dict's quotes it is a call that cannot be read
 ARRAY = Shape(SPACE, "[", SPACE, "{")
-DIRECT = (Shape('{"'), Shape("[{"))
+_DIRECT = (Shape('{"'), Shape("[{"))
 
 _NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"')
 _PLAIN_NAME = re.compile(NAME)
@@ -38,7 +26,7 @@ _HARMLESS = {
     "role": Shape('"assistant"'),
     "content": Shape((['""'], ["null"])),
 }
-PARALLEL = Shape(SPACE, "{", SPACE, '"tool_uses"')
+_PARALLEL = Shape(SPACE, "{", SPACE, '"tool_uses"')
 _NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
 _MORE_MEMBERS = Shape(",", SPACE, '"')
 _USUAL_KEYS = ("name", "tool_name", "function", "recipient_name", "arguments", "parameters")
@@ -60,7 +48,7 @@ _NEXT_OBJECT: tuple[list[Part], ...] = tuple(
 _NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (*_NEXT_OBJECT, ["[", SPACE, "{"]))
 
 
-def read_object(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_object(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a bare object that may be a call."""
     yield from call_item(parser, strong=False)
 
@@ -79,19 +67,19 @@ def json_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None)
             return
 
 
-def weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read a tag's body that is a call only if the object in it has the shape of one."""
     yield from _calls(parser, strong=False)
 
 
-def alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the body of a tag that holds nothing but calls: a name is enough to make one."""
     yield from _calls(parser, strong=False, named=True)
     if row.closers == (">",):  # it counts only here; other closing tags are dropped wherever they stray
         yield from parser.read(row.ends[0])
 
 
-def parallel_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _parallel_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the argument of `multi_tool_use.parallel(`, an object of calls."""
     yield from _calls(parser, strong=True)
     yield from parser.read(shape_of(SPACE, ")"))
@@ -250,3 +238,28 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
     if draft.name and not draft.announced:
         _announce(parser, draft, stack)
     draft.arguments = yield from json_value(parser)
+
+
+# Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.
+JSON, _WEAK, ALIAS = (((OBJECT, read), (ARRAY, read)) for read in (json_block, _weak_block, _alias_block))
+_TAGS = ("function-call", "functioncall", "tool-call", "toolcall")
+
+ROWS = (
+    Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=JSON,
+            closers=("<|/tool_call|>", "<|message_sep|>")),
+    Dialect(name="gigachat", markers=("function call<|role_sep|>",), heads=JSON, closers=("<|message_sep|>",),
+            fresh=True),
+    Dialect(name="pangu", markers=("[unused11]",), heads=tuple((shape, json_block) for shape in _DIRECT),
+            closers=("[unused12]",)),
+    Dialect(name="phi4", markers=("functools",), heads=JSON),
+    Dialect(name="parallel", markers=("multi_tool_use.parallel(",), heads=((_PARALLEL, _parallel_block),)),
+    Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=JSON, closers=("</TOOLCALL>",)),
+    Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=JSON, closers=("<|action_end|>",)),
+    Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=JSON, closers=("<|END_ACTION|>",)),
+    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=ALIAS, closers=(f"</{tag}>",)) for tag in _TAGS),
+    Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in ("function_call", *_TAGS)), heads=ALIAS,
+            closers=(">",)),
+    Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
+    Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
+    Dialect(name="bare_json", markers=("{",), read=_read_object, weak=True),
+)  # fmt: skip

@@ -7,24 +7,13 @@ import re
 
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
-from stream.readers.text.dialects.json_calls import ARRAY, call_array
+from stream.readers.text.dialects.json_calls import ARRAY, JSON, call_array
 from stream.readers.text.literals import json_value, read_keywords
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
 from stream.readers.text.scanner import Pieces
 
-__all__ = [
-    "BUILT_IN",
-    "CODE",
-    "LINES",
-    "LIST",
-    "PARENTHESES",
-    "code_body",
-    "read_bracket",
-    "read_code",
-    "read_declared",
-    "read_typed",
-]
+__all__ = ["CODE", "CODE_LINE", "DECLARED", "LINES", "PARENTHESES", "ROWS", "TYPED", "code_body"]
 
 # The first characters of a value: enough to tell `[f(x=1)]` from `[f(x=y)]`.
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
@@ -59,7 +48,7 @@ _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>",
                            "<|action_end|>", "<|python_end|>", "<|eom|>", "<|eot|>")  # fmt: skip
 
 
-def read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
 
     Lines of code begin like such lists (`[Point(x=1)]`), so if tools are declared, the first name must be one of them.
@@ -71,10 +60,10 @@ def read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     if not head or parser.excludes(head[1].group(2)):
         parser.take(1)
         raise NotACall
-    yield from calls_in_list(parser)
+    yield from _calls_in_list(parser)
 
 
-def calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[str] | None = None) -> Reading[None]:
+def _calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `[name(key=literal), …]`."""
     yield from parser.skip_space()
     parser.take(1)
@@ -114,7 +103,7 @@ def _skip_list(parser: Parser) -> Reading[None]:
         yield from parser.more()
 
 
-def calls_on_lines(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _calls_on_lines(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read calls that stand one a line, or one alone."""
     array = parser.sink.new_array()
     while True:
@@ -175,7 +164,7 @@ def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
             pieces.add(parser.take(1))
 
 
-def read_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def _read_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read code up to the end of the message: a call of `python` with `code`."""
     yield from parser.skip_space()
     yield from code_body(parser, parser.call("python"))
@@ -192,7 +181,7 @@ def code_body(parser: Parser, draft: Draft) -> Reading[None]:
     parser.settle(draft, json.dumps({"code": code.strip()}, ensure_ascii=False))
 
 
-def read_python_tag(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_python_tag(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name.call(key="…")`."""
     yield from parser.skip_space()
     parser.take(match.end() - parser.position)
@@ -207,7 +196,7 @@ def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
     parser.settle(draft, json.dumps(read_keywords(source), ensure_ascii=False))
 
 
-def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a declared name that may be used as a function."""
     declared, labelled = parser.declared or frozenset(), parser.labelled
     shapes = (_LABELLED_CALL, _TOLD_JSON, _LABELLED_JSON) if labelled else (_WEAK_CALL, _TOLD_JSON, _WEAK_NAME)
@@ -240,13 +229,13 @@ def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     parser.settle(draft, draft.arguments)
 
 
-def read_typed(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_typed(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `{type:NAME}`, a call without arguments."""
     parser.settle(parser.call(parser.take(size)[len("{type:") : -1], told=True), "")
     yield from ()
 
 
-def calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | None) -> Reading[None]:
+def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | None) -> Reading[None]:
     """Read lines of code that call declared tools, or print what they return."""
     found = (0, match) if match else None
     while found and (name := _LIBRARY.sub("", found[1].group(3))) in (parser.declared or ()):
@@ -268,8 +257,25 @@ def calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | No
 
 
 # Heads of marked blocks.
-LIST = (Shape(SPACE, "[", SPACE, NAME, "("), calls_in_list)
-LINES = (_NEXT_LINE, calls_on_lines)
-PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), calls_on_lines)
-BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), read_python_tag)
-CODE = (Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN), calls_in_code)
+_LIST = (Shape(SPACE, "[", SPACE, NAME, "("), _calls_in_list)
+_BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), _read_python_tag)
+LINES = (_NEXT_LINE, _calls_on_lines)
+PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), _calls_on_lines)
+CODE = (Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN), _calls_in_code)
+
+ROWS = (
+    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*JSON, _BUILT_IN), otherwise=_read_code,
+            closers=("<|eom_id|>", "<|eot_id|>")),
+    Dialect(name="llama4", markers=("<|python_start|>",), heads=(*JSON, _LIST, _BUILT_IN), otherwise=_read_code,
+            closers=("<|python_end|>",)),
+    Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=_read_code,
+            closers=("<|action_end|>",)),
+    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*JSON, _LIST, LINES), closers=("<|tool_call_end|>",),
+            wraps=True),
+    Dialect(name="tool_code", markers=("<tool_code>",), heads=(CODE,), closers=("</tool_code>",)),
+    Dialect(name="bracket", markers=("[",), read=_read_bracket, weak=True),
+)  # fmt: skip
+# Rows for declared tools, whose names are markers.
+DECLARED = Dialect(name="declared_call", markers=("",), read=_read_declared, weak=True)
+TYPED = Dialect(name="typed_call", markers=("",), read=_read_typed, weak=True)
+CODE_LINE = Dialect(name="tool_code_line", markers=("tool_code\n",), heads=(CODE,), fresh=True, weak=True)

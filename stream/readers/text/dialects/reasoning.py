@@ -6,12 +6,12 @@ import re
 from collections.abc import Container
 
 from stream.events import CallStatus
-from stream.readers.text.dialect import Call, CutOff, Dialect, NotACall, Reading
+from stream.readers.text.dialect import Call, CutOff, Dialect, NotACall, Reading, dropped_if
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import Run, Shape, is_token, marker_pattern, normalize, trie
 from stream.readers.text.tags import PAIR_ENDS, THOUGHT_ENDS, ends_thought
 
-__all__ = ["BLOCKS", "drop_end", "read_block", "reasoning_block", "template_block"]
+__all__ = ["BLOCKS", "ROWS", "drop_end", "read_block", "reasoning_block", "template_block"]
 
 # Opening and closing markers. The first three also occur in prose, so they count at the start of a line only.
 BLOCKS = {
@@ -59,15 +59,15 @@ def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     line.only_reasoning = True
 
 
-def drop_end(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+@dropped_if
+def drop_end(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop a closing marker without its opener at the start of a line, after a call or block, and behind a word."""
-    marker, before = normalize(parser.take(size)), parser.line.previous
-    if not is_token(marker) and (marker in parser.spoken or (not parser.line.fresh and before.isspace())):
+    line = parser.line
+    if not is_token(marker) and (marker in parser.spoken or (not line.fresh and line.previous.isspace())):
         parser.spoken.discard(marker)
-        raise NotACall
-    parser.commit()
-    parser.line.only_reasoning = True
-    yield from ()
+        return False
+    line.only_reasoning = True
+    return True
 
 
 def template_block(parser: Parser) -> Reading[None]:
@@ -176,3 +176,6 @@ class _Inside:
         self._pass_on(everything=True)
         for call in self._calls + self._last:
             self._outer.replay(call)
+
+
+ROWS = (Dialect(name="reasoning", markers=tuple(BLOCKS), read=read_block, calls=False),)

@@ -14,28 +14,19 @@ from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.tags import AFTER, ANY, BEFORE, pair_of
 
-__all__ = ["BEGUN", "PAIRED", "drop_token", "read_begun", "read_mark", "read_message", "read_pair"]
+__all__ = ["BEGUN", "PAIRED", "ROWS"]
 
 _CALLS = ("tool_call", "tool_request", "function_call")
 
 
-def drop_token(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Drop the closing token of a pair after a call."""
-    parser.take(size)
-    if not parser.is_after_call:
-        raise NotACall
-    parser.commit()
-    yield from ()
-
-
 # --- start, value and end ---------------------------------------------------------------------------------------------
 
-PAIRED = Shape(NAME, Run(r"[ \t]{0,4}\r?"), (["\n"], ["<|"]))
+_PAIRED = Shape(NAME, Run(r"[ \t]{0,4}\r?"), (["\n"], ["<|"]))
 _PART = Shape("<|", ANY, (([":start|>"], [":begin|>"])))
 _LONGEST_KEY = 256
 
 
-def read_pair(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_pair(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `NAME`, and `<|Y:start|>key<|Y:value|>value<|Y:end|>` up to the closing token."""
     parser.take(match.end(2) - parser.position)
     draft = parser.call(match.group(1))
@@ -61,7 +52,7 @@ def read_pair(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[Non
 
 # --- begin and end ----------------------------------------------------------------------------------------------------
 
-BEGUN = Shape(SPACE, "<|", BEFORE, "begin_", ANY, AFTER, "|>")
+_BEGUN = Shape(SPACE, "<|", BEFORE, "begin_", ANY, AFTER, "|>")
 _TOKEN = Shape(SPACE, "<|", Run(r"[\w.\-:]{1,64}"), "|>")
 _BETWEEN = Shape(Run(r"\s{0,4}\w{1,16}\s{0,4}"), "<|")  # a word between two tokens
 _NAMES = ("tool_name", "function_name", "name")
@@ -69,7 +60,7 @@ _PARTS = (*_CALLS, *(f"{word}s" for word in _CALLS), *_NAMES, "tool_arguments", 
 _LONGEST_NAME = 64
 
 
-def read_begun(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_begun(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read the calls between `begin_` and `end_` tokens: the name between two of them, and JSON."""
     pair = pair_of(normalize(match.group().strip()))
     if not pair or pair[1] not in _PARTS:
@@ -121,7 +112,7 @@ class _Mark:
         self.attributes = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(match.group(first + 1))}
 
 
-def read_mark(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_mark(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `<|open|>word key="…"<|sep|>` or its end; what is in it is spoken, unless it is a call or reasoning."""
     try:
         found = yield from parser.test(_MARKS)
@@ -164,7 +155,7 @@ _MESSAGE = Shape(
 )
 
 
-def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a message: a call, reasoning, or text."""
     found = yield from parser.read(_MESSAGE)
     if not found:
@@ -178,3 +169,13 @@ def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         yield from json_block(parser, row)
     else:
         parser.commit()
+
+
+# Heads of tokens that are known by their shape.
+PAIRED, BEGUN = (_PAIRED, _read_pair), (_BEGUN, _read_begun)
+ROWS = (
+    Dialect(name="channel_mark", markers=("<|open|>",), read=_read_mark, tested=True),
+    Dialect(name="channel_mark_end", markers=("<|close|>",), read=_read_mark, calls=False),
+    Dialect(name="message_mark", markers=("<|message_model|>",), read=_read_message, tested=True,
+            closers=("<|end_message|>",)),
+)  # fmt: skip

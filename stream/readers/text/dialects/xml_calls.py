@@ -15,26 +15,13 @@ from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_p
 from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
-__all__ = [
-    "INSIDE",
-    "INVOKE",
-    "KEYED",
-    "MCP",
-    "Values",
-    "keyed",
-    "read_bare_tags",
-    "read_function",
-    "read_inside",
-    "read_mcp",
-    "read_separated",
-    "read_tags",
-]
+__all__ = ["INSIDE", "INVOKE", "KEYED", "ROWS", "Values", "read_bare_tags", "read_separated", "read_tags"]
 
 _TITLE = Run(r"[^<>\r\n]{1,64}")
 _ATTRIBUTES = Run(r"[^<>]{0,96}")
 _BREAK = Run(r"\s{1,8}")
 INVOKE = Shape(SPACE, "<", PREFIX, "invoke", SUFFIX, _BREAK, "name=")
-INSIDE = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK, "name="], *words(*BLOCKS, "calls")))
+_INSIDE = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK, "name="], *words(*BLOCKS, "calls")))
 _NEXT = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK]))
 _CALL = Shape(SPACE, "<", PREFIX, (["function=", _TITLE, ">"], ["invoke", SUFFIX, _BREAK, _ATTRIBUTES, ">"]))
 # A call without a marker before it: a named opening tag, and the beginning of a body.
@@ -46,7 +33,7 @@ _BARE = tuple(
     for head, end in ((["function=", _TITLE], "function"), (["invoke", SUFFIX, *_NAMED], "invoke"))
 )
 _KEY_TAGS = words("arg_key", "tool_sep")
-KEYED = Shape(
+_KEYED = Shape(
     Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", (["/", PREFIX, words(*BLOCKS)], [PREFIX, _KEY_TAGS])
 )
 _KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
@@ -85,7 +72,7 @@ def _tag(match: re.Match[str], lead: str = "") -> Tag:
     return tag
 
 
-def read_inside(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_inside(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read the tags in a block, whose head was found: calls, or one more block."""
     block, tag = tag_of(row.markers[0]), _tag(match)
     if block and not block.holds(tag):
@@ -143,7 +130,7 @@ _CDATA = ("<![CDATA[", "]]>")
 _NAMED_FUNCTION = Shape("<function", *_NAMED, ">", SPACE, (["<param name="], ["</function>"]))
 
 
-def read_function(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_function(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `<function name="NAME"><param name="KEY">value</param></function>`."""
     head = yield from parser.test(_NAMED_FUNCTION)
     if not head:
@@ -154,10 +141,10 @@ def read_function(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 _MCP_TAG = Shape(SPACE, "<", (["server_name>"], ["tool_name>"], ["arguments>"], ["/use_mcp_tool>"]))
-MCP = Shape(SPACE, "<", (["server_name>"], ["tool_name>"]))
+_MCP = Shape(SPACE, "<", (["server_name>"], ["tool_name>"]))
 
 
-def read_mcp(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _read_mcp(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `<server_name>`, `<tool_name>`, and `<arguments>` with JSON."""
     draft: Draft | None = None
     while tag := (yield from parser.read(_MCP_TAG)):
@@ -271,7 +258,7 @@ def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> 
     parser.settle(draft, values.json)
 
 
-def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def _keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a name and its `<arg_key>` and `<arg_value>` tags up to the closing marker, which must come."""
     block, tag, name = tag_of(row.markers[0]), _tag(match), match.group(2)
     assert block is not None
@@ -340,3 +327,11 @@ def _json(value: str) -> str:
     if not scanner.finish() or value[end:].strip():
         raise Unreadable
     return value.strip()
+
+
+# Heads of tags that are known by their shape.
+INSIDE, KEYED = (_INSIDE, _read_inside), (_KEYED, _keyed)
+ROWS = (
+    Dialect(name="named_function", markers=("<function name=",), read=_read_function, closers=("</function>",)),
+    Dialect(name="mcp_tool", markers=("<use_mcp_tool>",), heads=((_MCP, _read_mcp),), closers=("</use_mcp_tool>",)),
+)
