@@ -6,7 +6,7 @@ Each primitive is a generator that yields when it needs more text; at the end of
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
@@ -146,7 +146,8 @@ class Parser:
         return found[1] if found else None
 
     def accept(self, literal: str) -> Reading[bool]:
-        """Read `literal` if it comes next; return whether it did. If only its beginning comes, nothing is read."""
+        """Skip white space, and read `literal` if it comes next; return whether it did."""
+        yield from self.skip_space()
         while not self.buffer.startswith(literal, self.position):
             rest = len(self.buffer) - self.position
             if rest >= len(literal) or not literal.startswith(self.buffer[self.position :]):
@@ -161,16 +162,24 @@ class Parser:
         Text past `limit` characters is dropped (see `Pieces`).
         """
         pieces = Pieces(limit)
+        try:
+            marker = yield from self.pass_to(markers, known, pieces.add)
+        except CutOff as end:
+            end.text = pieces.text
+            raise
+        return pieces.text, marker
+
+    def pass_to(self, markers: re.Pattern[str], known: Container[str], take: Callable[[str], object]) -> Reading[str]:
+        """Let a function take the text up to the first marker, as it comes; return the marker, not consumed."""
         while True:
             match = markers.search(self.buffer, self.position)
-            pieces.add(self.take_to(match))
+            take(self.take_to(match))
             if match and normalize(match.group()) in known:
-                return pieces.text, normalize(match.group())
+                return normalize(match.group())
             try:
                 yield from self.more()
-            except CutOff as end:
-                pieces.add(self.take_to(None))
-                end.text = pieces.text
+            except CutOff:
+                take(self.take_to(None))
                 raise
 
     def release(self) -> None:

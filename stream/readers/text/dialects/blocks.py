@@ -188,7 +188,6 @@ def _code(parser: Parser, fence: str) -> Reading[None]:
     if not found:
         raise NotACall
     yield from read(parser, None, found[1])
-    yield from parser.skip_space()
     yield from parser.accept(fence)
 
 

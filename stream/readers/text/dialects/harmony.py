@@ -159,7 +159,6 @@ def _read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 def _read_header(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a header with a recipient and its body in a block of another dialect."""
-    yield from parser.skip_space()
     yield from parser.accept("assistant")
     yield from _glued_call(parser)
 
@@ -181,7 +180,6 @@ def _glued_call(parser: Parser) -> Reading[None]:
     assert found is not None
     parser.take(found[1].end(2) - parser.position)
     draft = parser.call(found[1].group(2))
-    yield from parser.skip_space()
     yield from parser.accept("json")
     yield from _call_body(parser, draft)
 

@@ -87,13 +87,10 @@ def _read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | Non
         if not (yield from parser.accept("{")) or (yield from parser.skip_space()) != '"':
             raise Unreadable
         draft = parser.call((yield from json_scalar(parser)), array)
-        yield from parser.skip_space()
         if not (yield from parser.accept(":")):
             raise Unreadable
         yield from json_arguments(parser, draft)
-        yield from parser.skip_space()
         yield from parser.accept("}")
-        yield from parser.skip_space()
         yield from parser.accept(",")
     parser.take(1)
 
@@ -137,7 +134,6 @@ def _members(parser: Parser, depth: int, last: int) -> Reading[dict[str, Any]]:
 
 
 def _comma(parser: Parser, closer: str) -> Reading[None]:
-    yield from parser.skip_space()
     if not (yield from parser.accept(",")) and (yield from parser.peek()) != closer:
         raise Unreadable
 

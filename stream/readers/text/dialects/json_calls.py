@@ -106,7 +106,6 @@ def call_array(parser: Parser, *, strong: bool, stack: str = "", named: bool = F
     while found := (yield from parser.test(_NEXT_ITEM)):
         parser.take(found[1].end() - 1 - parser.position)
         yield from call_item(parser, array, strong=True, stack=stack)
-    yield from parser.skip_space()
     yield from parser.accept("]")
 
 

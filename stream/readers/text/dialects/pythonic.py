@@ -8,7 +8,7 @@ import re
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.text.dialects.json_calls import ARRAY, JSON, call_array
-from stream.readers.text.literals import json_value, read_keywords
+from stream.readers.text.literals import json_arguments, json_value, read_keywords
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
 from stream.readers.text.scanner import Pieces
@@ -145,7 +145,7 @@ def _balanced(parser: Parser) -> Reading[str]:
 
 def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
     end = quote * 3
-    if not (yield from parser.accept(end)):
+    if not (yield from parser.read(shape_of(end))):
         end = parser.take(1)
     pieces.add(end)
     while True:
@@ -157,7 +157,7 @@ def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
             while len(parser.buffer) - parser.position < 2:
                 yield from parser.more()
             pieces.add(parser.take(2))
-        elif (yield from parser.accept(end)):
+        elif (yield from parser.read(shape_of(end))):
             pieces.add(end)
             return
         else:
@@ -214,18 +214,21 @@ def _read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         raise NotACall
     parser.take(found[1].end(1) - parser.position)
     draft = parser.call(name, told=told)
-    in_parentheses = yield from parser.accept("(")
-    if in_parentheses and (yield from parser.skip_space()) != "{":
-        yield from _arguments_of(parser, draft)
+    if (yield from parser.accept("(")):
+        yield from _in_parentheses(parser, draft)
         return
     yield from parser.accept("[ARGS]")
-    yield from parser.skip_space()
     yield from parser.accept("json")
-    yield from parser.skip_space()
+    yield from json_arguments(parser, draft)
+
+
+def _in_parentheses(parser: Parser, draft: Draft) -> Reading[None]:
+    """Read keyword arguments, or an object, and the parenthesis that closes them."""
+    if (yield from parser.skip_space()) != "{":
+        yield from _arguments_of(parser, draft)
+        return
     draft.arguments = yield from json_value(parser)
-    if in_parentheses:
-        yield from parser.skip_space()
-        yield from parser.accept(")")
+    yield from parser.accept(")")
     parser.settle(draft, draft.arguments)
 
 
@@ -241,14 +244,8 @@ def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | N
     while found and (name := _LIBRARY.sub("", found[1].group(3))) in (parser.declared or ()):
         printed = found[1].group(2)
         parser.take(found[1].end(3) + 1 - parser.position)
-        draft, match = parser.call(name), None
-        if (yield from parser.skip_space()) == "{":
-            draft.arguments = yield from json_value(parser)
-            yield from parser.skip_space()
-            yield from parser.accept(")")
-            parser.settle(draft, draft.arguments)
-        else:
-            yield from _arguments_of(parser, draft)
+        match = None
+        yield from _in_parentheses(parser, parser.call(name))
         if printed:
             yield from parser.read(shape_of(SPACE, ")"))
         found = yield from parser.test(CODE[0])

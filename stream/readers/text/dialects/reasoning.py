@@ -89,18 +89,13 @@ class _Ends(Container[str]):
 def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: Container[str]) -> Reading[str]:
     """Read reasoning up to a marker; return the marker, which is not consumed."""
     inside = _Inside(parser)
-    while True:
-        match = pattern.search(parser.buffer, parser.position)
-        inside.feed(parser.take_to(match))
-        if match and normalize(match.group()) in known:
-            inside.close()
-            return match.group()
-        try:
-            yield from parser.more()
-        except CutOff:
-            inside.feed(parser.take_to(None))
-            inside.stay_open(was_cut=parser.was_cut)
-            raise
+    try:
+        marker = yield from parser.pass_to(pattern, known, inside.feed)
+    except CutOff:
+        inside.stay_open(was_cut=parser.was_cut)
+        raise
+    inside.close()
+    return marker
 
 
 class _Inside:

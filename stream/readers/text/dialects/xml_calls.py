@@ -47,11 +47,11 @@ _MARKS = 4  # characters of JSON at least, beside a key and its value
 class _Markup:
     """The tags of a call as its opening tag is decorated: with a title after `=` in `function`, else with a `name`."""
 
-    def __init__(self, tag: Tag, part: str = "parameter", lead: str = "") -> None:
+    def __init__(self, tag: Tag, part: str = "parameter") -> None:
         self._titled = tag.word == "function" and part == "parameter"
         self.word = tag.word
-        self.end, self.value_end = lead + tag.closer, lead + tag._replace(word=part).closer
-        opener = f"{lead}<{tag.prefix}{part}" + ("=" if self._titled else tag.suffix)
+        self.end, self.value_end = tag.closer, tag._replace(word=part).closer
+        opener = f"<{tag.prefix}{part}" + ("=" if self._titled else tag.suffix)
         self.next_value = opener + ("" if self._titled else " name=")
         self.parameter = Shape(opener, *([_TITLE] if self._titled else [_BREAK, _ATTRIBUTES]), ">")
 
