@@ -146,18 +146,14 @@ class ResponsesReader(BlockReader):
                 self._part({**event, f"{name}_index": number}, fields_of(part))
 
     def _start(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall:
-        owner, place = _place(event)
+        place = _place(event)
         free_text = item.get("type") == "custom_tool_call"
-        call = self._items.start(item.get("call_id"), item.get("name"), free_text=free_text, owner=owner)
+        call = self._items.start(item.get("call_id"), item.get("name"), free_text=free_text, owner=place[0])
         call.given = item.get(_CALLS[item["type"]])
         if len(self._calls_at) > _MOST_CALLS:
             self._calls_at.clear()
-        identity = text_of(item.get("id"))
-        self._calls_at[owner, place] = call
-        if identity:
-            self._calls_at["item", identity] = call
-        if call.call.id:
-            self._calls_at["call", call.call.id] = call
+        places = (place, ("item", text_of(item.get("id"))), ("call", call.call.id))
+        self._calls_at |= {place: call for place in places if place[1] != ""}
         return call
 
     def _begun(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall:

@@ -1,18 +1,13 @@
-"""Values in a body: JSON as it arrives, and Python's literals, of which nothing is evaluated."""
+"""Python's literals in a call's parentheses; nothing is evaluated."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
-from stream.readers.text.dialect import CutOff, Draft, Reading, Unreadable
-from stream.readers.text.parser import Parser
-from stream.readers.text.scanner import JsonScanner, Pieces
+from stream.readers.text.dialect import Unreadable
 
-__all__ = ["WORDS", "json_arguments", "json_scalar", "json_value", "read_keywords"]
-
-_LONGEST_SCALAR = 1024  # a key, a name, an id
+__all__ = ["WORDS", "read_keywords"]
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -28,43 +23,6 @@ _SIMPLE = {
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _DEEPEST = 100
 _LONGEST_NUMBER = 400
-
-
-def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
-    """Read a JSON value; return its text. Raises `Unreadable` if it is not JSON.
-
-    Text past `limit` characters is dropped (see `Pieces`); None is the limit of arguments.
-    """
-    scanner = JsonScanner()
-    pieces = Pieces(parser.max_argument_chars if limit is None else limit)
-    while True:
-        end = scanner.scan(parser.buffer, parser.position)
-        pieces.add(parser.take(end - parser.position))
-        if scanner.done:
-            return pieces.text
-        if scanner.failed:
-            raise Unreadable
-        try:
-            yield from parser.more()
-        except CutOff:
-            if not scanner.finish():
-                raise
-
-
-def json_scalar(parser: Parser) -> Reading[Any]:
-    """Read a short JSON value, such as a key or an id; return what it stands for. Raises `Unreadable` for others."""
-    text = yield from json_value(parser, _LONGEST_SCALAR)
-    if len(text) > _LONGEST_SCALAR:
-        raise Unreadable
-    return json.loads(text, strict=False)
-
-
-def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
-    """Read the arguments of an announced call, which ends it; all but objects, strings and null are `Unreadable`."""
-    if (yield from parser.skip_space()) not in '{"n':
-        raise Unreadable
-    draft.arguments = yield from json_value(parser)
-    parser.settle(draft, draft.arguments)
 
 
 def read_keywords(source: str) -> dict[str, Any]:

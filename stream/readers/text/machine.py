@@ -325,6 +325,15 @@ def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]
     draft, parser.draft = parser.draft or parser.new_draft(), None
     parser.commit()
     parser.sink.finish(draft.call, "malformed", draft.arguments or "")
+    try:
+        yield from _skip_rest(parser, row, table)
+    except CutOff:
+        parser.take_to(None)
+        parser.release()
+        raise
+
+
+def _skip_rest(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
     detour = 0
     while detour < _LONGEST_DETOUR:
         match = table.recovery.search(parser.buffer, parser.position)
@@ -335,7 +344,7 @@ def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]
         parser.take(end - parser.position)
         if match is None or end < match.start():
             if detour < _LONGEST_DETOUR:
-                yield from _more_or_release(parser)
+                yield from parser.more()
             continue
         marker = normalize(match.group())
         if marker in row.closers:
@@ -354,19 +363,10 @@ def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]
             continue
         found = table.row_at(match)
         if found is None:
-            yield from _more_or_release(parser)
+            yield from parser.more()
         elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
             detour += parser.recording * len(match.group())
             parser.take(len(match.group()))
         else:
             break
     parser.release()
-
-
-def _more_or_release(parser: Parser) -> Reading[None]:
-    try:
-        yield from parser.more()
-    except CutOff:
-        parser.take_to(None)
-        parser.release()
-        raise

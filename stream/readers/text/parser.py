@@ -5,20 +5,22 @@ Each primitive is a generator that yields when it needs more text; at the end of
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Container
+from typing import Any
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.patterns import Shape, normalize
-from stream.readers.text.scanner import MOST_PIECES, Pieces
+from stream.readers.text.scanner import MOST_PIECES, JsonScanner, Pieces
 
 __all__ = ["Parser"]
 
 _SPACE = re.compile(r"\s*")
 _TICKS = re.compile(r"`+")
-_MOST_SPOKEN = 64
 _MOST_HELD = 1 << 20  # characters
+_LONGEST_SCALAR = 1024  # characters of a key, a name, an id
 
 
 class LineState:
@@ -138,12 +140,19 @@ class Parser:
                 return None
             yield from self.more()
 
-    def read(self, shape: Shape) -> Reading[re.Match[str] | None]:
-        """Read a shape if it comes next; return its match, or None."""
-        found = yield from self.test(shape)
+    def read(self, *shapes: Shape) -> Reading[re.Match[str] | None]:
+        """Read one of some shapes if it comes next; return its match, or None."""
+        found = yield from self.test(*shapes)
         if found:
             self.take(found[1].end() - self.position)
         return found[1] if found else None
+
+    def expect(self, *shapes: Shape) -> Reading[re.Match[str]]:
+        """Read one of some shapes; raises `Unreadable` if something else comes next."""
+        match = yield from self.read(*shapes)
+        if not match:
+            raise Unreadable
+        return match
 
     def accept(self, literal: str) -> Reading[bool]:
         """Skip white space, and read `literal` if it comes next; return whether it did."""
@@ -155,6 +164,40 @@ class Parser:
             yield from self.more()
         self.take(len(literal))
         return True
+
+    def json_value(self, limit: int | None = None) -> Reading[str]:
+        """Read a JSON value; return its text. Raises `Unreadable` if it is not JSON.
+
+        Text past `limit` characters is dropped (see `Pieces`); None is the limit of arguments.
+        """
+        scanner = JsonScanner()
+        pieces = Pieces(self.max_argument_chars if limit is None else limit)
+        while True:
+            end = scanner.scan(self.buffer, self.position)
+            pieces.add(self.take(end - self.position))
+            if scanner.done:
+                return pieces.text
+            if scanner.failed:
+                raise Unreadable
+            try:
+                yield from self.more()
+            except CutOff:
+                if not scanner.finish():
+                    raise
+
+    def json_scalar(self) -> Reading[Any]:
+        """Read a short JSON value, such as a key or an id; return what it stands for; a long one is `Unreadable`."""
+        text = yield from self.json_value(_LONGEST_SCALAR)
+        if len(text) > _LONGEST_SCALAR:
+            raise Unreadable
+        return json.loads(text, strict=False)
+
+    def json_arguments(self, draft: Draft) -> Reading[None]:
+        """Read the arguments, which end the call; all but objects, strings and null are `Unreadable`."""
+        if (yield from self.skip_space()) not in '{"n':
+            raise Unreadable
+        draft.arguments = yield from self.json_value()
+        self.settle(draft, draft.arguments)
 
     def find(self, markers: re.Pattern[str], known: Container[str], limit: int) -> Reading[tuple[str, str]]:
         """Read up to the first marker (of `marker_pattern`); return the text before it, and the marker, not consumed.
@@ -203,11 +246,6 @@ class Parser:
         self.passed += self.position + len(text) - 1
         self.buffer, self.position = text[-1], 1
         self.line.note(text)
-
-    def note_spoken(self, closer: str) -> None:
-        """Note that the opener of a block was text, and so is its closing marker."""
-        if len(self.spoken) < _MOST_SPOKEN:
-            self.spoken.add(closer)
 
     @property
     def is_after_call(self) -> bool:

@@ -7,7 +7,6 @@ import re
 from stream.readers.text.dialect import CutOff, Dialect, Draft, Reading, Unreadable
 from stream.readers.text.dialects.pythonic import code_body
 from stream.readers.text.dialects.reasoning import reasoning_block
-from stream.readers.text.literals import json_arguments
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
 
@@ -17,8 +16,7 @@ _MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>"
 _GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
 
 _HEADER_END = re.compile(r"[<>\n{}]")
-_HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *_MESSAGE_ENDS)
-_INNER_MARKS = ("<|channel|>", "<|constrain|>")
+_HEADER_MARKS = (Shape("<|message|>"), Shape("<|channel|>"), Shape("<|constrain|>"))
 _RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)(?=[\s<])")
 _NOBODY = frozenset({"assistant", "user", "all", "self"})
 _MESSAGE_END = marker_pattern(*_MESSAGE_ENDS)
@@ -30,8 +28,7 @@ def _read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     header = normalize(parser.take(size))
     parser.commit()
     draft: Draft | None = None
-    mark = ""
-    while not mark:
+    while True:
         match = _HEADER_END.search(parser.buffer, parser.position)
         size = (match.start() if match else len(parser.buffer)) - parser.position
         header += parser.take(min(size, max(_LONGEST_HEADER + 1 - len(header), 0)))
@@ -41,36 +38,22 @@ def _read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
             draft = parser.call(recipient.group(1))
         if len(header) > _LONGEST_HEADER:
             raise Unreadable
-        mark = yield from _mark(parser)
-        if mark in _INNER_MARKS:
-            header += mark
-            mark = ""
-    if draft and mark == "<|message|>" and (yield from parser.skip_space()) == "<":
+        if match is None:
+            yield from parser.more()
+            continue
+        mark = yield from parser.read(*_HEADER_MARKS)
+        if mark is None or normalize(mark.group()) == "<|message|>":
+            break
+        header += normalize(mark.group())
+    if draft and mark and (yield from parser.skip_space()) == "<":
         inner, _ = yield from parser.dispatcher.row_here()
         if inner and inner.calls:  # the call in the body is the one that counts
             parser.addressed, parser.draft = draft, None
             return
     if draft:
         yield from _call_body(parser, draft)
-    elif mark == "<|message|>":
+    elif mark:
         yield from _body(parser, header)
-
-
-def _mark(parser: Parser) -> Reading[str]:
-    """Read a mark that belongs to a header; return it, `"?"` for what ends the header and stays, `""` for text."""
-    pattern, known = _HEADER_MARKS
-    if parser.position == len(parser.buffer):
-        yield from parser.more()
-        return ""
-    found = pattern.match(parser.buffer, parser.position)
-    mark = normalize(found.group()) if found else "?"
-    if mark != "?" and mark not in known:
-        yield from parser.more()
-        return ""
-    if mark not in ("<|message|>", *_INNER_MARKS):
-        return "?"
-    parser.take(len(mark))
-    return mark
 
 
 def _role(header: str) -> str:
@@ -86,7 +69,7 @@ def _call_body(parser: Parser, draft: Draft) -> Reading[None]:
     if (yield from parser.skip_space()) == "<":  # an empty body: no arguments
         parser.settle(draft, "")
         return
-    yield from json_arguments(parser, draft)
+    yield from parser.json_arguments(draft)
 
 
 def _body(parser: Parser, header: str) -> Reading[None]:

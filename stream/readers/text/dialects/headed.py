@@ -10,7 +10,7 @@ from typing import Any
 from stream.readers.text.dialect import Dialect, Reading, Unreadable
 from stream.readers.text.dialects.json_calls import ARRAY, JSON
 from stream.readers.text.dialects.xml_calls import INVOKE, read_tags
-from stream.readers.text.literals import WORDS, json_arguments, json_scalar
+from stream.readers.text.literals import WORDS
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
@@ -38,7 +38,7 @@ def _read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[N
         parser.take(identity[1].end(1) - parser.position)
         draft.call.id = identity[1].group(1)
     yield from parser.accept("[ARGS]")
-    yield from json_arguments(parser, draft)
+    yield from parser.json_arguments(draft)
 
 
 _FLOWERS = Shape(Run(r"[ \t]{0,4}"), NAME, Run(r"\s{1,4}"), "✿ARGS✿:")
@@ -47,7 +47,7 @@ _FLOWERS = Shape(Run(r"[ \t]{0,4}"), NAME, Run(r"\s{1,4}"), "✿ARGS✿:")
 def _read_flowers(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a name on a line of its own, and its arguments behind a mark."""
     parser.take(match.end() - parser.position)
-    yield from json_arguments(parser, parser.call(match.group(2)))
+    yield from parser.json_arguments(parser.call(match.group(2)))
 
 
 def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
@@ -73,7 +73,7 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
         parser.settle(draft, "")
         return
     fence = yield from parser.read(_FENCE)
-    yield from json_arguments(parser, draft)
+    yield from parser.json_arguments(draft)
     if fence:
         yield from parser.read(_FENCE_END)
 
@@ -86,10 +86,10 @@ def _read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | Non
     while (yield from parser.skip_space()) != "]":
         if not (yield from parser.accept("{")) or (yield from parser.skip_space()) != '"':
             raise Unreadable
-        draft = parser.call((yield from json_scalar(parser)), array)
+        draft = parser.call((yield from parser.json_scalar()), array)
         if not (yield from parser.accept(":")):
             raise Unreadable
-        yield from json_arguments(parser, draft)
+        yield from parser.json_arguments(draft)
         yield from parser.accept("}")
         yield from parser.accept(",")
     parser.take(1)
@@ -123,13 +123,10 @@ def _members(parser: Parser, depth: int, last: int) -> Reading[dict[str, Any]]:
         if (yield from parser.skip_space()) == "}":
             parser.take(1)
             return found
-        key = yield from parser.test(_KEY, *_QUOTED_KEY)
-        if not key:
-            raise Unreadable
-        parser.take(len(key[1].group()))
+        key = yield from parser.expect(_KEY, *_QUOTED_KEY)
         value = yield from _value(parser, depth, last)
         if parser.passed + parser.position <= last:
-            found[key[1].group(2)] = value
+            found[key.group(2)] = value
         yield from _comma(parser, "}")
 
 

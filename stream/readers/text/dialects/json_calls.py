@@ -7,7 +7,6 @@ import re
 from contextlib import suppress
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
-from stream.readers.text.literals import json_scalar, json_value
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, shape_of
 from stream.readers.text.scanner import KEY, VALUE, JsonScanner
@@ -161,7 +160,7 @@ def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
     if (yield from parser.peek()) != '"':
         raise Unreadable
     if draft.strong or draft.announced:
-        return (yield from json_scalar(parser))  # type: ignore[no-any-return]  # a string
+        return (yield from parser.json_scalar())  # type: ignore[no-any-return]  # a string
     found = yield from parser.test(_KEY)
     if not found:
         raise _text(stack, KEY)
@@ -187,7 +186,7 @@ def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in
     elif key in _ARGUMENT_KEYS and not draft.arguments_begun:
         yield from _arguments(parser, draft, char, stack)
     elif key in _ID_KEYS and _SCALAR.match(char):
-        value = yield from json_scalar(parser)
+        value = yield from parser.json_scalar()
         draft.call.id = "" if value is None else str(value)
     elif (
         draft.strong
@@ -195,7 +194,7 @@ def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in
         or (key == "index" and _SCALAR.match(char))
         or (key in _THOUGHTS and char == '"' and not draft.name)
     ):
-        yield from json_value(parser)
+        yield from parser.json_value()
     elif key not in _HARMLESS or not (found := (yield from parser.read(_HARMLESS[key]))):
         raise _text(stack)
     else:
@@ -206,7 +205,7 @@ def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
     if draft.strong:
         if (yield from parser.peek()) != '"':
             raise Unreadable
-        draft.name = str((yield from json_scalar(parser)))
+        draft.name = str((yield from parser.json_scalar()))
     else:
         found = yield from parser.test(_NAME)
         name = ""
@@ -236,7 +235,7 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
         raise _text(stack)
     if draft.name and not draft.announced:
         _announce(parser, draft, stack)
-    draft.arguments = yield from json_value(parser)
+    draft.arguments = yield from parser.json_value()
 
 
 # Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.

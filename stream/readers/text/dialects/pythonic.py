@@ -8,7 +8,7 @@ import re
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.text.dialects.json_calls import ARRAY, JSON, call_array
-from stream.readers.text.literals import json_arguments, json_value, read_keywords
+from stream.readers.text.literals import read_keywords
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
 from stream.readers.text.scanner import Pieces
@@ -219,7 +219,7 @@ def _read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         return
     yield from parser.accept("[ARGS]")
     yield from parser.accept("json")
-    yield from json_arguments(parser, draft)
+    yield from parser.json_arguments(draft)
 
 
 def _in_parentheses(parser: Parser, draft: Draft) -> Reading[None]:
@@ -227,7 +227,7 @@ def _in_parentheses(parser: Parser, draft: Draft) -> Reading[None]:
     if (yield from parser.skip_space()) != "{":
         yield from _arguments_of(parser, draft)
         return
-    draft.arguments = yield from json_value(parser)
+    draft.arguments = yield from parser.json_value()
     yield from parser.accept(")")
     parser.settle(draft, draft.arguments)
 

@@ -35,6 +35,7 @@ _TITLE = Shape("thought", Run(r"\r?"), "\n")
 _TEMPLATE_ENDS = ("[BEGIN FINAL RESPONSE]", "<|close|>think<|sep|>")
 _ANY_END = re.compile(trie((*BLOCKS.values(), *THOUGHT_ENDS, *PAIR_ENDS, *_TEMPLATE_ENDS)))
 _MOST_RAW = 1 << 16  # characters of reasoning that wait for what becomes of the calls in them
+_MOST_SPOKEN = 64  # closing markers
 _LEAST_OF_A_CALL = 256  # bytes, about
 
 
@@ -49,7 +50,8 @@ def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         counts = counts or (opener == "<thought>" and bool((yield from parser.test(_LINE_END))))
     closer = BLOCKS.get(opener) or row.closers[0]
     if parser.dispatcher.nested or not counts:
-        parser.note_spoken(closer)
+        if len(parser.spoken) < _MOST_SPOKEN:
+            parser.spoken.add(closer)
         raise NotACall
     parser.commit()
     if opener == "<|channel>":

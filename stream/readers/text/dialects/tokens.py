@@ -9,7 +9,6 @@ from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Readin
 from stream.readers.text.dialects.json_calls import json_block
 from stream.readers.text.dialects.reasoning import reasoning_block
 from stream.readers.text.dialects.xml_calls import Values
-from stream.readers.text.literals import json_arguments
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.tags import AFTER, ANY, BEFORE, pair_of
@@ -35,10 +34,8 @@ def _read_pair(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[No
         yield from parser.skip_space()
         if (yield from parser.read(shape_of(row.closers[0]))):
             break
-        part = yield from parser.read(_PART)
-        if not part:
-            raise Unreadable
-        middle, end = f"<|{part.group(1)}:value|>", f"<|{part.group(1)}:end|>"
+        part = (yield from parser.expect(_PART)).group(1)
+        middle, end = f"<|{part}:value|>", f"<|{part}:end|>"
         key, mark = yield from parser.find(*marker_pattern(middle, end), _LONGEST_KEY)
         if mark == end or len(key) > _LONGEST_KEY:
             raise Unreadable
@@ -86,7 +83,7 @@ def _read_begun(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[N
             word = yield from parser.test(_BETWEEN)
             parser.take(word[1].end(1) - parser.position if word else 0)
             if (yield from parser.skip_space()) != "<":
-                yield from json_arguments(parser, draft)
+                yield from parser.json_arguments(draft)
                 draft = None
     if draft:
         raise Unreadable
@@ -134,10 +131,7 @@ def _read_mark(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         values = Values(parser.max_argument_chars)
         while True:
             yield from parser.skip_space()
-            part = yield from parser.read(_MARKS)
-            if not part:
-                raise Unreadable
-            mark = _Mark(part)
+            mark = _Mark((yield from parser.expect(_MARKS)))
             if not mark.opens:
                 break
             end = f"<|close|>{mark.word}<|sep|>"

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.json_calls import ARRAY, OBJECT, json_block
-from stream.readers.text.literals import json_arguments
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
 from stream.readers.text.scanner import JsonScanner
@@ -103,7 +102,7 @@ def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) 
         markup = _Markup(_tag(head))
         draft = parser.call(markup.title(head)[0])
         if (yield from parser.skip_space()) == "{":
-            yield from json_arguments(parser, draft)
+            yield from parser.json_arguments(draft)
             yield from parser.skip_space()
             yield from parser.read(shape_of(markup.end))
         else:
@@ -152,7 +151,7 @@ def _read_mcp(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[Non
         if word == "/use_mcp_tool" or (word == "arguments" and not draft):
             break
         if word == "arguments" and draft:
-            yield from json_arguments(parser, draft)
+            yield from parser.json_arguments(draft)
             yield from parser.read(shape_of(SPACE, "</arguments>"))
             yield from parser.read(shape_of(SPACE, "</use_mcp_tool>"))
             return
@@ -219,9 +218,7 @@ def _separated_values(parser: Parser, lead: str, draft: Draft, closer: str) -> R
         yield from parser.skip_space()
         if (yield from parser.read(shape_of(lead, _SPACES, closer))):
             break
-        head = yield from parser.read(shape_of(lead, _SPACES, *_SEPARATED_PARAMETER))
-        if not head:
-            raise Unreadable
+        head = yield from parser.expect(shape_of(lead, _SPACES, *_SEPARATED_PARAMETER))
         word, inside = head.group(2), head.group(3)
         own = f"</{word}>"
         value, end = yield from parser.find(*_separated(lead, own, closer), values.left)
