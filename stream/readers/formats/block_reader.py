@@ -13,7 +13,7 @@ from stream.readers.calls.item_calls import ItemCalls
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import MessageReader
 from stream.readers.options import Tools
-from stream.readers.text.scanner import MOST_PIECES
+from stream.readers.text.scanner import Pieces
 
 __all__ = ["BlockReader"]
 
@@ -32,8 +32,8 @@ class BlockReader(MessageReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._items = ItemCalls(self._order, self._note_call)
-        # By part, what its deltas said; empty if it was too much.
-        self._said: dict[tuple[Hashable, ...], list[str]] = {}
+        # By part, what its deltas said; None if it was too much.
+        self._said: dict[tuple[Hashable, ...], Pieces | None] = {}
         self._n_said = 0  # characters that were noted in it
         self._tasks: dict[str, str] = {}  # names of the tools that the server is running, by id
 
@@ -69,36 +69,25 @@ class BlockReader(MessageReader):
             self._order.emit(audio)
 
     def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
-        if text and isinstance(text, str):
-            said = self._said.get(part, [""])
-            if len(said) >= MOST_PIECES:
-                whole = "".join((*said, text))
-                self._note_said(part, [whole], len(whole) - len(said[0]))
-            elif said:
-                said.append(text)
-                self._note_said(part, said, len(text))
-            self._pass_on(kind, text)
-
-    def _note_said(self, part: tuple[Hashable, ...], said: list[str], n_more: int) -> None:
-        """Keep what a part said; if there is too much, forget what all parts said."""
+        """Pass on a piece of a part's text, and keep it; if there is too much, forget what all parts said."""
+        if not text or not isinstance(text, str):
+            return
         if len(self._said) >= _MOST_PARTS and part not in self._said:
             for old in list(self._said)[: _MOST_PARTS // 2]:
                 del self._said[old]
-        self._said[part] = said
-        self._n_said += n_more
-        if self._n_said > _MOST_SAID:
-            self._n_said = 0
-            self._said = {each: [] for each in self._said}
+        if said := self._said.setdefault(part, Pieces(_MOST_SAID)):
+            said.add(text)
+            self._n_said += len(text)
+            if self._n_said > _MOST_SAID:
+                self._n_said = 0
+                self._said = dict.fromkeys(self._said)
+        self._pass_on(kind, text)
 
     def _repeat(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
         """Pass on what the whole text of a part has beyond its pieces."""
-        if not text or not isinstance(text, str):
-            return
-        pieces = self._said.get(part, [""])
-        said = "".join(pieces)
-        if pieces and text.startswith(said) and len(text) > len(said):
-            self._note_said(part, [text], len(text) - len(said))
-            self._pass_on(kind, text[len(said) :])
+        said = self._said.get(part, Pieces(0))
+        if said and isinstance(text, str) and text.startswith(said.text):
+            self._delta(kind, part, text[said.size :])
 
     def _task_begins(self, identity: Any, name: Any) -> None:
         known = identity if isinstance(identity, str) else ""

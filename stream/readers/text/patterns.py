@@ -12,19 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Self, TypeAlias
 
-__all__ = [
-    "IDENTIFIER",
-    "NAME",
-    "SPACE",
-    "Part",
-    "Run",
-    "Shape",
-    "is_token",
-    "marker_pattern",
-    "normalize",
-    "shape_of",
-    "trie",
-]
+__all__ = ["NAME", "SPACE", "Part", "Run", "Shape", "is_token", "marker_pattern", "normalize", "shape_of", "trie"]
 
 _SPELLINGS = {"|": "[|｜]", "_": "[_▁ ]"}
 _NORMAL = str.maketrans({"｜": "|", "▁": "_", " ": "_"})
@@ -109,7 +97,6 @@ Part: TypeAlias = "str | Run | tuple[Sequence[Part], ...]"
 # White space before something that decides; more than this much white space decides against it.
 SPACE = Run(r"\s{0,32}")
 NAME = Run(r"[^\W\d][\w.\-/:]{0,63}")
-IDENTIFIER = Run(r"[^\W\d]\w{0,63}")
 
 
 class Shape:

@@ -45,14 +45,8 @@ def _family(marker: str) -> Dialect | None:
         return None
     word = tag.word.partition("_")[0]
     if tag.closing:
-        read = (
-            reasoning.drop_end
-            if word.startswith("think")
-            else blocks.drop_part
-            if tag.word in PARTS
-            else blocks.drop_stray
-        )
-        return row(read=read, calls=False)
+        read = blocks.drop_part if tag.word in PARTS else blocks.drop_stray
+        return row(read=reasoning.drop_end if word.startswith("think") else read, calls=False)
     if word.startswith("think"):
         return row(read=reasoning.read_block, closers=(tag.closer,), calls=False)
     if tag.word == "tool_response":

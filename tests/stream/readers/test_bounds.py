@@ -244,6 +244,16 @@ def test_a_call_ends_behind_the_text_that_could_not_wait_for_it(size, piece):
     assert said(events) == text + "Behind."
 
 
+def test_the_rest_of_a_long_text_that_the_server_repeats_whole_is_spoken():
+    reader = ResponsesReader()
+    place = {"output_index": 0, "content_index": 0}
+    text = "word " * 180_000  # in more pieces than are kept apart, and less than is kept of them
+    for start in range(0, len(text), 100):
+        reader.feed({"type": "response.output_text.delta", **place, "delta": text[start : start + 100]})
+    whole = {"type": "response.output_text.done", **place, "text": text + "Done."}
+    assert reader.feed(whole) == [TextDelta("Done.")]
+
+
 def test_calls_that_only_such_text_kept_waiting_are_announced():
     reader = OpenAIReader()
     events = [event for item in (opened(0), chunk(content="a "), opened(1)) for event in reader.feed(item)]

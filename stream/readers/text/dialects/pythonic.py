@@ -10,17 +10,18 @@ from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.text.dialects.json_calls import ARRAY, JSON, call_array
 from stream.readers.text.literals import read_keywords
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
+from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
 from stream.readers.text.scanner import Pieces
 
 __all__ = ["CODE", "CODE_LINE", "DECLARED", "LINES", "PARENTHESES", "ROWS", "TYPED", "code_body"]
 
+_IDENTIFIER = Run(r"[^\W\d]\w{0,63}")
 # The first characters of a value: enough to tell `[f(x=1)]` from `[f(x=y)]`.
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
 _VALUE: tuple[list[Part], ...] = tuple([start] for start in _VALUE_STARTS)
-_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
+_KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", SPACE, _VALUE]
 # In a list at the start of a line any value will do: if it is not a literal, the call cannot be read.
-_ANY_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", Run(r"[^=]")]
+_ANY_KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
@@ -28,7 +29,7 @@ _LIBRARY = re.compile(r"(?:functions|default_api)\.")
 _BLANK = Run(r"[ \t]{1,4}")
 _TOLD_JSON = Shape(NAME, _BLANK, "json", _BLANK, (['{"'], ["{}"]))
 # Where the place has said that this is a call, its value need not.
-_BEGUN: tuple[list[Part], ...] = ([IDENTIFIER, SPACE, "="], [")"], ["{", SPACE, '"'], ["{", SPACE, "}"])
+_BEGUN: tuple[list[Part], ...] = ([_IDENTIFIER, SPACE, "="], [")"], ["{", SPACE, '"'], ["{", SPACE, "}"])
 _LABELLED_CALL = Shape(NAME, "(", SPACE, _BEGUN)
 _LABELLED_JSON = Shape(NAME, Run(r"[ \t]{0,4}"), '{"')
 _PRINT = Run(r"(?:print\()?", r"p(?:r(?:i(?:n(?:t\(?)?)?)?)?")
@@ -255,7 +256,7 @@ def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | N
 
 # Heads of marked blocks.
 _LIST = (Shape(SPACE, "[", SPACE, NAME, "("), _calls_in_list)
-_BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), _read_python_tag)
+_BUILT_IN = (Shape(SPACE, _IDENTIFIER, ".call("), _read_python_tag)
 LINES = (_NEXT_LINE, _calls_on_lines)
 PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), _calls_on_lines)
 CODE = (Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN), _calls_in_code)
