@@ -61,16 +61,19 @@ class TextMachine:
             self.last = delta
             return delta
         # To note each text at once would make an Ollama line cost half as much again.
-        self._passed += [self.last.text, text] if self.last else [text]
-        self.last = None
+        if self.last is not None:
+            self._passed.append(self.last.text)
+            self.last = None
+        self._passed.append(text)
         if len(self._passed) > _MOST_PASSED or len(text) > _LONGEST_PASSED:
             self._catch_up()
         return delta
 
     def _catch_up(self) -> None:
         """Let the parser note the text that was passed on without it."""
-        self._passed += [self.last.text] if self.last else []
-        self.last = None
+        if self.last is not None:
+            self._passed.append(self.last.text)
+            self.last = None
         if self._passed:
             self._parser.note_passed("".join(self._passed))
             self._passed.clear()

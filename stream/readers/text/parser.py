@@ -12,7 +12,7 @@ from typing import Any
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
-from stream.readers.text.patterns import Shape, normalize
+from stream.readers.text.patterns import Shape, marker_pattern, normalize
 from stream.readers.text.scanner import MOST_PIECES, JsonScanner, Pieces
 
 __all__ = ["Parser"]
@@ -211,6 +211,12 @@ class Parser:
             end.text = pieces.text
             raise
         return pieces.text, marker
+
+    def text_to(self, closer: str, limit: int) -> Reading[str]:
+        """Read past a closing marker; return the text before it, within a limit as in `find`."""
+        text, marker = yield from self.find(*marker_pattern(closer), limit)
+        self.take(len(marker))
+        return text
 
     def pass_to(self, markers: re.Pattern[str], known: Container[str], take: Callable[[str], object]) -> Reading[str]:
         """Let a function take the text up to the first marker, as it comes; return the marker, not consumed."""

@@ -7,7 +7,7 @@ import re
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, dropped_if
 from stream.readers.text.dialects.pythonic import CODE
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Run, Shape, is_token, marker_pattern, normalize
+from stream.readers.text.patterns import SPACE, Run, Shape, is_token, normalize
 
 __all__ = ["CITATIONS", "RESULTS", "ROWS", "drop", "drop_after_call", "drop_part", "drop_result", "drop_stray"]
 
@@ -35,11 +35,8 @@ _WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assis
 _IDS = Run(r"[\d,:\[\]]{1,32}")
 CITATIONS: tuple[tuple[str, ...], ...] = (("<co: ", _IDS, ">"), ("</co: ", _IDS, ">"))
 _INVENTED = Shape("response:")
-_RESULT_ENDS = {opener: marker_pattern(closer) for opener, closer in RESULTS.items()}
 _RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\w")]))
-_HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in _ROLE_HEADERS.items() if closer}
 _ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["developer"]))
-_LONGEST_ROLE = 64
 _PLAIN_PARTS = frozenset({"</parameter>", "</invoke>", "</function>"})
 
 
@@ -98,17 +95,15 @@ def _drop_pending(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     parser.take(size)
     parser.commit()
     if (yield from parser.test(_INVENTED)):
-        _, end = yield from parser.find(*marker_pattern("<tool_response|>"), 0)
-        parser.take(len(end))
+        yield from parser.text_to("<tool_response|>", 0)
 
 
 def _drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token and the name of the role after it."""
     marker = normalize(parser.take(size))
     parser.commit()
-    if marker in _HEADER_ENDS:
-        _, end = yield from parser.find(*_HEADER_ENDS[marker], _LONGEST_ROLE)
-        parser.take(len(end))
+    if end := _ROLE_HEADERS[marker]:
+        yield from parser.text_to(end, 0)
     else:
         yield from parser.read(_ROLE)
 
@@ -121,8 +116,7 @@ def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         if not body or (body[1].group(1) and body[1].group()[-1].isalnum()):
             raise NotACall
     parser.commit()
-    _, end = yield from parser.find(*(_RESULT_ENDS.get(marker) or marker_pattern(*row.closers)), 0)
-    parser.take(len(end))
+    yield from parser.text_to(RESULTS.get(marker) or row.closers[0], 0)
 
 
 # --- code fences ----------------------------------------------------------------------------------------------------

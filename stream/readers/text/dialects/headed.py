@@ -98,7 +98,6 @@ def _read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | Non
 # --- braces with bare keys ----------------------------------------------------------------------------------------
 
 _QUOTES = ("<escape>", '<|"|>')
-_QUOTE_ENDS = {quote: marker_pattern(quote) for quote in _QUOTES}
 _KEY = Shape(SPACE, Run(r"[^\s:,{}\[\]<>]{1,128}"), SPACE, ":")
 _QUOTED_KEY = tuple(Shape(SPACE, quote, Run(r"[^<>{}]{0,128}"), quote, SPACE, ":") for quote in _QUOTES)
 _BARE = Run(r"[^,{}\[\]<>]{1,400}")
@@ -142,9 +141,7 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
     if char == "<":
         for quote in _QUOTES:
             if (yield from parser.accept(quote)):
-                text, _ = yield from parser.find(*_QUOTE_ENDS[quote], parser.max_argument_chars)
-                parser.take(len(quote))
-                return text
+                return (yield from parser.text_to(quote, parser.max_argument_chars))
         raise Unreadable
     if char == "{":
         parser.take(1)

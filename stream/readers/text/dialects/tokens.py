@@ -76,9 +76,7 @@ def _read_begun(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[N
             if end == row.closers[0]:
                 return
         elif what in _NAMES:
-            name, end = yield from parser.find(*marker_pattern(end), _LONGEST_NAME)
-            parser.take(len(end))
-            draft = parser.call(name.strip())
+            draft = parser.call((yield from parser.text_to(end, _LONGEST_NAME)).strip())
         if draft:
             word = yield from parser.test(_BETWEEN)
             parser.take(word[1].end(1) - parser.position if word else 0)
@@ -134,9 +132,7 @@ def _read_mark(parser: Parser, row: Dialect, size: int) -> Reading[None]:
             mark = _Mark((yield from parser.expect(_MARKS)))
             if not mark.opens:
                 break
-            end = f"<|close|>{mark.word}<|sep|>"
-            value, _ = yield from parser.find(*marker_pattern(end), values.left)
-            parser.take(len(end))
+            value = yield from parser.text_to(f"<|close|>{mark.word}<|sep|>", values.left)
             is_text = mark.attributes.get("type", "string") == "string"
             values.put(mark.attributes.get("key", ""), value, is_text=is_text)
         parser.settle(draft, values.json)

@@ -155,8 +155,7 @@ def _read_mcp(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[Non
             yield from parser.read(shape_of(SPACE, "</arguments>"))
             yield from parser.read(shape_of(SPACE, "</use_mcp_tool>"))
             return
-        text, end = yield from parser.find(*marker_pattern(f"</{word}>"), _LONGEST_KEY)
-        parser.take(len(end))
+        text = yield from parser.text_to(f"</{word}>", _LONGEST_KEY)
         if word == "tool_name":
             draft = parser.call(text.strip())
     if not draft:
