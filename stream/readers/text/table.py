@@ -17,7 +17,7 @@ from stream.readers.text.tags import BLOCKS, FAMILY, PAIRS, PARTS, SEPARATOR, be
 
 __all__ = ["ROWS", "Table", "table_for"]
 
-ROWS = tuple(
+ROWS: tuple[Dialect, ...] = tuple(
     row
     for module in (headed, pythonic, harmony, json_calls, xml_calls, tokens, blocks, reasoning)
     for row in module.ROWS
