@@ -154,9 +154,10 @@ class Parser:
             raise Unreadable
         return match
 
-    def accept(self, literal: str) -> Reading[bool]:
+    def accept(self, literal: str, *, after_space: bool = True) -> Reading[bool]:
         """Skip white space, and read `literal` if it comes next; return whether it did."""
-        yield from self.skip_space()
+        if after_space:
+            yield from self.skip_space()
         while not self.buffer.startswith(literal, self.position):
             rest = len(self.buffer) - self.position
             if rest >= len(literal) or not literal.startswith(self.buffer[self.position :]):

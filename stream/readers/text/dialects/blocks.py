@@ -161,7 +161,7 @@ def _calls(parser: Parser, fence: str) -> Reading[None]:
     while True:
         yield from parser.skip_space()
         try:
-            if found and (yield from parser.accept(fence)):
+            if found and (yield from parser.accept(fence, after_space=False)):
                 parser.ended_call = True
                 return
         except CutOff:

@@ -146,7 +146,7 @@ def _balanced(parser: Parser) -> Reading[str]:
 
 def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
     end = quote * 3
-    if not (yield from parser.read(shape_of(end))):
+    if not (yield from parser.accept(end, after_space=False)):
         end = parser.take(1)
     pieces.add(end)
     while True:
@@ -158,7 +158,7 @@ def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
             while len(parser.buffer) - parser.position < 2:
                 yield from parser.more()
             pieces.add(parser.take(2))
-        elif (yield from parser.read(shape_of(end))):
+        elif (yield from parser.accept(end, after_space=False)):
             pieces.add(end)
             return
         else:
