@@ -32,8 +32,8 @@ def console(*, stderr: bool = False) -> Console:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="plain")
     settings: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "stderr": stderr}
-    if not stream.isatty():
-        settings["file"] = _Trimmed(stream)
+    if stream is None or not stream.isatty():  # None: it is closed
+        settings["file"] = io.StringIO() if stream is None else _Trimmed(stream)
         if "COLUMNS" not in os.environ:
             settings["width"] = _PIPE_COLUMNS
     return Console(**settings)

@@ -75,7 +75,7 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
     if str(png) == STANDARD:
         return
     out = console()
-    if "⣿".encode(sys.stdout.encoding or "ascii", "ignore"):
+    if "⣿".encode(getattr(sys.stdout, "encoding", None) or "ascii", "ignore"):
         _print_pictures(out, cue)
     _print_measures(out, record)
     if png:

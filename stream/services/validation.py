@@ -24,6 +24,7 @@ from stream.events import (
     Usage,
 )
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
+from stream.readers.calls.arguments import canonical
 from stream.redaction import logged_list, logged_name
 from stream.services.tool import Tool, ToolLike, as_tools
 
@@ -158,12 +159,16 @@ class Validator:
             return None  # The server's own tool: only the server knows its schema.
         if self.strictness == "on":
             arguments = _spelled_out(arguments, tool.parameters)
+        from referencing.exceptions import Unresolvable  # jsonschema is there, and needs it
+
         # The first error by depth is reported. Its own message would quote values, so we write another.
         try:
             errors = self._checkers[call.tool_name].iter_errors(arguments)
             error = min(errors, key=lambda one: (len(one.path), [str(step) for step in one.path]), default=None)
         except (RecursionError, ArithmeticError, ValueError):  # raised by a schema that recurses, or by its arithmetic
             return "schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite"
+        except Unresolvable:
+            return "schema", f"{call.tool_name} cannot be called: its schema refers to something outside of it"
         return None if error is None else ("schema", _words(call.tool_name, error))
 
     def unknown(self, name: str) -> str:
@@ -183,7 +188,18 @@ def _checker(tool: Tool, strictness: Strictness) -> Any:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
         raise StreamValueError(f"the parameters of {tool.name} are not a JSON Schema: {error.message}") from error
-    return kind(schema)
+    kind = jsonschema.validators.extend(kind, {"uniqueItems": _unique_items})
+    known = needed("jsonschema_specifications", "services", "validation needs jsonschema", MissingFeatureError)
+    return kind(schema, registry=known.REGISTRY)  # without one, the package fetches what a schema refers to
+
+
+def _unique_items(validator: Any, wanted: Any, items: Any, _: Any) -> Iterator[Exception]:
+    """The package's own check takes time that grows with the square of the items, which a model writes."""
+    from jsonschema import ValidationError
+
+    is_array = wanted and validator.is_type(items, "array")
+    if is_array and len({canonical(json.dumps(item)) for item in items}) < len(items):
+        yield ValidationError("an item is there twice")
 
 
 def _near(name: str, tools: Iterable[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -31,6 +32,13 @@ def test_list_shows_the_rules_of_a_pack_in_their_order(run, tmp_path):
     (tmp_path / "pack.toml").write_text('[rules]\n"read_secret" = "attention"\n"read_*" = "motif"\n')
     assert run("list", "--pack", ".").out.splitlines()[-1] == "rules: read_secret → attention, read_* → motif"
     assert "rules" not in run("list").out
+
+
+@pytest.mark.parametrize("command", ["list", "show agent"])
+def test_an_output_that_is_closed_is_no_fault(command):
+    shell = ["/bin/sh", "-c", f'exec "{sys.executable}" -m cues {command} >&-']
+    done = subprocess.run(shell, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("columns", [40, 80])

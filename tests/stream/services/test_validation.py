@@ -1,5 +1,6 @@
 """Calls checked: which are invalid, and that they are reported and not run."""
 
+import asyncio
 import dataclasses
 
 import pytest
@@ -8,6 +9,7 @@ import stream
 from stream.errors import StreamValueError
 from stream.events import ToolCallEnd, ToolResult
 from tests.support.model_server import BOTH, READ_FILE, TOOLS, running, says, tool, validated
+from tests.support.repairing import answers, http_answer
 from tests.support.routing import ALL, Pipeline, bank
 
 
@@ -48,6 +50,32 @@ def test_a_problem_never_repeats_the_value_that_was_wrong():
     problem = validator(code={"type": "string", "pattern": "^[0-9]+$"}).check(call(arguments='{"code": "my password"}'))
     assert problem.reason == "schema"
     assert "password" not in problem.message
+
+
+@pytest.mark.parametrize("ref", ["#/$defs/nothing", "other.json", "file:///etc/hostname", "{}/schema.json"])
+def test_a_schema_that_refers_outside_of_itself_fetches_nothing_and_says_so(ref):
+    async def go():
+        async with answers(http_answer(b'{"type": "string"}', kind="application/json")) as (url, requests):
+            checker = validator(minutes={"$ref": ref.format(url)})
+            problem = await asyncio.to_thread(checker.check, call(arguments='{"minutes": 5}'))
+            return problem.message, requests
+
+    message, requests = asyncio.run(go())
+    assert "refers to something outside of it" in message
+    assert requests == []
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ("[1, true, 0, false, null, []]", True),
+        ("[1, 1.0]", False),
+        ('[{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}]', False),
+    ],
+)
+def test_items_are_unique_by_value(items, unique):
+    problem = validator(minutes={"uniqueItems": True}).check(call(arguments=f'{{"minutes": {items}}}'))
+    assert (problem is None) == unique
 
 
 def test_text_that_spells_a_value_is_taken_for_it_unless_it_is_strict():
