@@ -49,6 +49,18 @@ def play(script, **options):
     return run_pipeline(mixer, [tap], script), mixer
 
 
+def after_a_call(frame):
+    """A script: a call, and half a second later this frame."""
+
+    async def script(send, clock):
+        await send(called("1"))
+        await clock.sleep(0.5)
+        await send(frame)
+        await clock.sleep(0.5)
+
+    return script
+
+
 def test_speech_without_calls_passes_bit_for_bit():
     x = speech()
 
@@ -109,13 +121,7 @@ def test_ten_parallel_calls_sound_once_and_one_call_told_twice_too():
     ids=["result", "raised", "result that says error", "intermediate", "cancelled"],
 )
 def test_only_the_final_result_decides_how_it_ended(frame, cue):
-    async def script(send, clock):
-        await send(called("1"))
-        await clock.sleep(0.5)
-        await send(frame)
-        await clock.sleep(0.5)
-
-    _, mixer = play(script, is_error=lambda value: isinstance(value, dict) and "error" in value)
+    _, mixer = play(after_a_call(frame), is_error=lambda value: isinstance(value, dict) and "error" in value)
     assert [span.cue for span in mixer.router.spans if span.cue not in ("working", "tool_call")] == cue
 
 
@@ -167,14 +173,8 @@ class Watcher(FrameProcessor):
 
 
 def test_the_taps_reports_reach_the_mixer_as_control_frames_too():
-    async def script(send, clock):
-        await send(called("1"))
-        await clock.sleep(0.5)
-        await send(InterruptionFrame())
-        await clock.sleep(0.5)
-
     (mixer, tap), watcher = create(RATE), Watcher(MixerControlFrame)
-    run_pipeline(mixer, [tap, watcher], script)
+    run_pipeline(mixer, [tap, watcher], after_a_call(InterruptionFrame()))
     assert [type(frame.event).__name__ for frame in watcher.seen] == ["ToolCallStart", "ToolCallEnd", "NoneType"]
     assert mixer.router.stats.played == 1
 
@@ -231,17 +231,11 @@ def test_the_music_of_a_wrapped_mixer_is_no_answer():
 def test_what_was_switched_and_subscribed_before_the_start_holds_at_the_transports_rate():
     told = []
 
-    async def script(send, clock):
-        await send(called("1"))
-        await clock.sleep(0.5)
-        await send(result("1"))
-        await clock.sleep(0.5)
-
     mixer, tap = create(24000)
     router = mixer.router
     router.mute("success")
     router.spans.subscribe(told.append)
-    run_pipeline(mixer, [tap], script, rate=16000)
+    run_pipeline(mixer, [tap], after_a_call(result("1")), rate=16000)
     assert mixer.router is router
     assert {(span.cue, span.sample_rate) for span in told} == {("tool_call", 16000), ("working", 16000)}
     assert router.stats.muted == 1
@@ -289,14 +283,8 @@ class Unprintable:
     ids=["is_error raises", "str raises"],
 )
 def test_a_result_that_cannot_be_judged_goes_on_and_is_logged(value, is_error, caplog):
-    async def script(send, clock):
-        await send(called("1"))
-        await clock.sleep(0.5)
-        await send(result("1", value=value))
-        await clock.sleep(0.5)
-
     (mixer, tap), watcher = create(RATE, is_error=is_error), Watcher(FunctionCallResultFrame)
-    run_pipeline(mixer, [tap, watcher], script)
+    run_pipeline(mixer, [tap, watcher], after_a_call(result("1", value=value)))
     assert [frame.result for frame in watcher.seen] == [value]
     assert "no cue for FunctionCallResultFrame" in caplog.text
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,28 +29,32 @@ def test_a_cue_has_its_level_at_the_far_end_after_g711_and_back(name):
     assert heard == pytest.approx(cues.load_bank()[name].measured.m100_max_lufs, abs=1.0)
 
 
-def test_nothing_is_sent_before_the_call_starts_or_while_nothing_sounds():
+def run_line(make, script):
+    """Run `script(line, far, clock)` while a line runs that sends to `far`; the far end."""
+
     async def go():
         clock = LoopClock()
         far = FarEnd(clock)
-        line = PhoneLine(far.send, clock=clock)
-        run = asyncio.create_task(line.run())
-
-        async def script():
-            line.push(steady_voice(0.2), 24000)
-            await clock.sleep(0.5)
-            assert far.messages == []
-            line.feed(json.dumps(START))
-            line.end()
-            await clock.sleep(5.0)
-
-        await script()
+        line = make(far.send, clock=clock)
+        running = asyncio.create_task(line.run())
+        await script(line, far, clock)
         line.close()
-        await run
+        await running
         return far
 
-    far = run_virtually(go)
-    assert 10 <= len(far.messages) <= 12
+    return run_virtually(go)
+
+
+def test_nothing_is_sent_before_the_call_starts_or_while_nothing_sounds():
+    async def script(line, far, clock):
+        line.push(steady_voice(0.2), 24000)
+        await clock.sleep(0.5)
+        assert far.messages == []
+        line.feed(json.dumps(START))
+        line.end()
+        await clock.sleep(5.0)
+
+    assert 10 <= len(run_line(PhoneLine, script).messages) <= 12
 
 
 MEDIA = base64.b64encode(bytes([0xFF, 0x80])).decode()
@@ -150,29 +155,15 @@ def plivo(encoding):
     ids=["twilio", "telnyx", "plivo", "plivo, A-law"],
 )
 def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expected):
-    sent = []
-
-    async def send(text):
-        sent.append(json.loads(text))
-
-    async def go():
-        clock = LoopClock()
-        line = PhoneLine(send, provider=provider, clock=clock)
+    async def script(line, _far, clock):
         line.feed(json.dumps(start))
-        run = asyncio.create_task(line.run())
+        line.push(steady_voice(1.0), 24000)
+        await clock.sleep(0.5)
+        line.barge_in()
+        line.barge_in()  # A second one adds nothing.
+        await clock.sleep(0.5)
 
-        async def script():
-            line.push(steady_voice(1.0), 24000)
-            await clock.sleep(0.5)
-            line.barge_in()
-            line.barge_in()  # A second one adds nothing.
-            await clock.sleep(0.5)
-
-        await script()
-        line.close()
-        await run
-
-    run_virtually(go)
+    sent = [message for _, message in run_line(partial(PhoneLine, provider=provider), script).messages]
     media = sent[0].pop("media")
     if provider == "plivo":
         assert (media["contentType"], media["sampleRate"]) == (start["start"]["mediaFormat"]["encoding"], 8000)

@@ -109,9 +109,14 @@ def talk(server, conversation=ask, **options):
     return asyncio.run(run())
 
 
+def talked(conversation=ask, **options):
+    """The page after its side of a conversation with a server of its own."""
+    with live_server(**options) as server:
+        return talk(server, conversation)
+
+
 def test_a_question_is_answered_with_frames_words_calls_and_cues_in_order():
-    with live_server(scripts=[with_call()]) as server:
-        page = talk(server)
+    page = talked(scripts=[with_call()])
     kinds = page.kinds()
     wanted = ["live.hello", "live.turn", "live.call", "unmute.tool_call", "cues.tool_result", "live.end"]
     assert [kind for kind in kinds if kind in wanted] == wanted
@@ -127,8 +132,7 @@ def test_a_question_is_answered_with_frames_words_calls_and_cues_in_order():
 
 
 def test_without_speech_the_sound_of_a_call_is_its_cue_to_the_bit():
-    with live_server(scripts=[silent_call()]) as server:
-        page = talk(server)
+    page = talked(scripts=[silent_call()])
     onset = round(24000 * page.events[-1]["cues"][0]["onset_s"])
     cue = cues.load_bank("")["tool_call"].samples
     np.testing.assert_array_equal(page.sound(1)[onset : onset + len(cue)], cue)
@@ -136,8 +140,7 @@ def test_without_speech_the_sound_of_a_call_is_its_cue_to_the_bit():
 
 
 def test_each_frame_has_the_levels_of_the_mix_and_of_the_speech():
-    with live_server(scripts=[plain("Good day.")]) as server:
-        page = talk(server)
+    page = talked(scripts=[plain("Good day.")])
     for _, _, mixed, speech, samples in page.frames[:-1]:
         assert mixed == speech == pytest.approx(np.sqrt(np.mean(np.square(samples))), rel=1e-5)
 
@@ -149,8 +152,7 @@ def test_an_interrupted_answer_fades_out_and_ends():
         await page.send(type="interrupt")
         await page.until("live.end")
 
-    with live_server(scripts=[plain("word " * 60)]) as server:
-        page = talk(server, conversation)
+    page = talked(conversation, scripts=[plain("word " * 60)])
     assert "unmute.interrupted_by_vad" in page.kinds()
     assert page.events[-1]["interrupted"]
     assert np.abs(page.sound(1)[-24:]).max() == 0.0
@@ -164,8 +166,7 @@ def test_a_new_question_interrupts_the_answer_and_only_the_latest_waits():
             await page.send(type="ask", text=text, script=1)
         await page.until("live.end", 2)
 
-    with live_server(scripts=[plain("word " * 60), plain("Done.")]) as server:
-        page = talk(server, conversation)
+    page = talked(conversation, scripts=[plain("word " * 60), plain("Done.")])
     assert [event["text"] for event in page.events if event["type"] == "live.turn"] == ["first", "fourth"]
     assert [event["interrupted"] for event in page.events if event["type"] == "live.end"] == [True, False]
     positions = [frame[1] for frame in page.frames if len(frame[4])]
@@ -194,8 +195,7 @@ def test_an_interrupt_before_the_answer_begins_drops_the_question():
         await page.until("live.end")
         await page.send(type="interrupt")  # nothing to interrupt
 
-    with live_server(scripts=[plain("Done.")]) as server:
-        page = talk(server, conversation)
+    page = talked(conversation, scripts=[plain("Done.")])
     assert [event["text"] for event in page.events if event["type"] == "live.turn"][-1] == "second"
     assert page.events[-1]["failure"] is None
 
@@ -216,15 +216,13 @@ def test_the_next_answer_knows_what_was_heard():
         await ask(page, 2)
 
     target = Target(base_url="", model="m", source=lambda _: Model())
-    with live_server(scripts=[], targets=[target]) as server:
-        talk(server, conversation)
+    talked(conversation, scripts=[], targets=[target])
     assert asked[0] == [("user", "And?")]
     assert asked[1] == [("user", "And?"), ("assistant", "Good day."), ("user", "And?")]
 
 
 def test_a_tool_that_fails_is_heard_as_an_error():
-    with live_server(scripts=[with_call(result="error: no network")]) as server:
-        page = talk(server)
+    page = talked(scripts=[with_call(result="error: no network")])
     assert [event["is_error"] for event in page.events if event["type"] == "cues.tool_result"] == [True]
     assert [cue["cue"] for cue in page.events[-1]["cues"]] == ["tool_call", "error"]
 
@@ -235,8 +233,7 @@ def test_a_model_that_cannot_be_reached_is_a_failure_on_the_page_and_the_next_tu
         await ask(page, 2)
 
     nobody = Target(base_url="http://127.0.0.1:9/v1", model="m", api="chat")
-    with live_server(scripts=[], targets=[nobody]) as server:
-        page = talk(server, conversation)
+    page = talked(conversation, scripts=[], targets=[nobody])
     failures = [event["failure"] for event in page.events if event["type"] == "live.end"]
     assert len(failures) == 2
     assert all(failures)
@@ -275,8 +272,7 @@ def test_a_message_that_is_too_large_ends_the_connection():
         with pytest.raises(ConnectionClosed):
             await page.until("live.end")
 
-    with live_server(scripts=[plain("Yes.")]) as server:
-        talk(server, conversation)
+    talked(conversation, scripts=[plain("Yes.")])
 
 
 def test_more_pages_than_allowed_are_told_to_come_later(monkeypatch):
@@ -335,8 +331,7 @@ def test_a_changed_pack_is_heard_in_the_next_answer_and_a_broken_one_is_reported
         assert "pack.toml" in (await page.until("live.pack", 2))["problem"]
         await ask(page, 3)
 
-    with live_server(scripts=[silent_call()], pack=tmp_path) as server:
-        page = talk(server, conversation)
+    page = talked(conversation, scripts=[silent_call()], pack=tmp_path)
     loud, soft, still_soft = (peak_of_cue(page, turn) for turn in (1, 2, 3))
     assert 20 * np.log10(soft / loud) == pytest.approx(-12.0, abs=0.1)
     assert still_soft == soft
