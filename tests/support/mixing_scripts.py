@@ -1,12 +1,26 @@
 """Sessions to replay: the same speech and the same commands at the same samples, cut into frames in different ways."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import cues
+from cues.mixing.backends import selection
+from cues.mixing.warmup import load_kernels
 
 RATE = 24000
+
+
+@contextmanager
+def mixing_with(kind):
+    """The "numpy" loops, or the "compiled" ones."""
+    before = selection.kernels()
+    selection.install(load_kernels() if kind == "compiled" else None)
+    try:
+        yield
+    finally:
+        selection.install(before)
 
 
 def tone(n_samples=3600, hz=660.0, peak=0.2, rate=RATE):

@@ -118,34 +118,33 @@ def test_words_before_a_call_are_spoken_and_do_not_end_the_turn():
     assert last_sound(heard) > len(SHORT) + RATE
 
 
-def test_after_a_barge_in_the_next_turn_of_the_session_is_heard_alone():
+def interrupted(at_s, *says, **options):
+    """As `converse`: a first turn of a session that the user interrupts, and a second one."""
+
     async def script(pipeline, voice, clock):
         playing = asyncio.create_task(voice.play(await pipeline.run(StreamedAudioInput())))
-        await clock.sleep_until(4.0)
+        await clock.sleep_until(at_s)
         voice.barge_in()
         await playing
 
     stt = ScriptedSTTModel(sessions=[Ears([(1.0, "First?"), (6.0, "Second?")])])
-    heard, _, requests = converse(script, [["say", "An answer."]], stt=stt, tts=voice_of(LONG, SHORT))
+    heard, sounded, requests = converse(script, *says, stt=stt, **options)
+    assert ends_with(heard, SHORT)
+    return heard, sounded, [item["role"] for item in requests[1]["messages"]]
+
+
+def test_after_a_barge_in_the_next_turn_of_the_session_is_heard_alone():
+    heard, _, roles = interrupted(4.0, [["say", "An answer."]], tts=voice_of(LONG, SHORT))
     assert last_sound(heard[: 6 * RATE]) < 4.1 * RATE
     assert first_sound(heard[6 * RATE :]) < RATE
-    assert ends_with(heard, SHORT)
     assert new_clicks(heard, np.zeros_like(heard)) == []
-    assert [item["role"] for item in requests[1]["messages"]] == ["system", "user", "assistant", "user"]
+    assert roles == ["system", "user", "assistant", "user"]
 
 
 def test_a_barge_in_while_a_tool_runs_leaves_no_call_without_an_output_in_the_conversation():
-    async def script(pipeline, voice, clock):
-        playing = asyncio.create_task(voice.play(await pipeline.run(StreamedAudioInput())))
-        await clock.sleep_until(1.8)
-        voice.barge_in()
-        await playing
-
-    stt = ScriptedSTTModel(sessions=[Ears([(1.0, "First?"), (6.0, "Second?")])])
-    heard, sounded, requests = converse(script, CALL, SAY, stt=stt)
-    assert [item["role"] for item in requests[1]["messages"]] == ["system", "user", "user"]
+    _, sounded, roles = interrupted(1.8, CALL, SAY)
+    assert roles == ["system", "user", "user"]
     assert sounded == ["tool_call", "tool_call", "success"]
-    assert ends_with(heard, SHORT)
 
 
 @pytest.mark.parametrize(("end", "after_s"), [("cancel", 0.5), ("close", 0.5), ("close", 1.5)])

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 import cues
-from cues.mixing.backends import selection
-from cues.mixing.warmup import load_kernels
-from tests.support.mixing_scripts import tone
+from tests.support.mixing_scripts import mixing_with, tone
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,10 +20,8 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 @pytest.fixture
 def warm():
-    before = selection.kernels()
-    selection.install(load_kernels())
-    yield
-    selection.install(before)
+    with mixing_with("compiled"):
+        yield
 
 
 def in_a_process(*command, **environment):

@@ -9,9 +9,7 @@ import cues
 from cues._kernels import layout
 from cues._kernels import loops as kernels
 from cues.mixing import level
-from cues.mixing.backends import selection
-from cues.mixing.warmup import load_kernels
-from tests.support.mixing_scripts import speech, tone
+from tests.support.mixing_scripts import mixing_with, speech, tone
 
 ODD = [0.0, -0.0, 1.0, -1.0, 1.5, -3e38, 1e-45, 2**-15, -(2**-16), 0.99999994, np.nan, np.inf, -np.inf]
 samples = st.one_of(st.sampled_from(ODD), st.floats(-1.5, 1.5, width=32))
@@ -44,10 +42,8 @@ def test_any_cut_and_both_loops_give_the_same_state_to_the_bit(rate, seed, longe
     talk[rng.integers(0, len(talk), 40)] = rng.choice(ODD, 40)
     data = (np.nan_to_num(np.clip(talk, -1, 1), posinf=0, neginf=0) * 32767).astype("<i2").tobytes()
     told, told_bytes = [], []
-    before = selection.kernels()
-    try:
-        for module in (None, load_kernels()):
-            selection.install(module)
+    for kind in ("numpy", "compiled"):
+        with mixing_with(kind):
             for step in (len(talk), longest):
                 mixer, other = cues.Mixer(rate, follow_speech=True), cues.Mixer(rate, follow_speech=True)
                 mixer.play(tone(), at=7777)
@@ -59,8 +55,6 @@ def test_any_cut_and_both_loops_give_the_same_state_to_the_bit(rate, seed, longe
                     position += n
                 told.append(states_of(mixer))
                 told_bytes.append(states_of(other))
-    finally:
-        selection.install(before)
     assert told.count(told[0]) == len(told)
     assert told_bytes.count(told_bytes[0]) == len(told_bytes)
     assert told[0][layout.LEVEL_BLOCK_I64] == rate // 10

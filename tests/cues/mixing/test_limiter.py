@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import cues
-from cues.mixing.backends import selection
-from cues.mixing.warmup import load_kernels
-from tests.support.mixing_scripts import RATE, speech, tone
+from tests.support.mixing_scripts import RATE, mixing_with, speech, tone
 
 pytestmark = pytest.mark.usefixtures("loops")
 
@@ -85,13 +83,10 @@ def peaks_about_the_ceiling():
 @pytest.mark.parametrize("sound", [far_above_full_scale, peaks_about_the_ceiling])
 def test_compiled_and_numpy_limiters_agree(sound):
     talk = sound()
-    before, told = selection.kernels(), []
-    try:
-        for module in (None, load_kernels()):
-            selection.install(module)
+    told = []
+    for kind in ("numpy", "compiled"):
+        with mixing_with(kind):
             out, mixer = limited(talk)
             told.append((out, mixer.stats))
-    finally:
-        selection.install(before)
     assert np.abs(told[0][0] - told[1][0]).max() <= 1 / 32768
     assert told[0][1] == told[1][1]

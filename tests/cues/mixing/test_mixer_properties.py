@@ -6,10 +6,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cues
-from cues.mixing.backends import selection
-from cues.mixing.warmup import load_kernels
 from tests.support.listening import new_clicks
-from tests.support.mixing_scripts import Script, clickless_script, noise_cue, random_script
+from tests.support.mixing_scripts import Script, clickless_script, mixing_with, noise_cue, random_script
 
 OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech": True}]
 
@@ -38,14 +36,10 @@ def test_compiled_and_numpy_loops_agree_within_an_lsb_of_int16(options, seed):
     script = random_script(seed, **options)
     if options.get("limiter"):
         script.speech = np.clip(script.speech * 1.9, -1, 1)
-    before = selection.kernels()
-    try:
-        selection.install(None)
+    with mixing_with("numpy"):
         plain, mixer = script.run(lambda: 480)
-        selection.install(load_kernels())
+    with mixing_with("compiled"):
         compiled, twin = script.run(lambda: 480)
-    finally:
-        selection.install(before)
     assert np.abs(plain - compiled).max() <= 1 / 32768
     assert mixer.stats.started == twin.stats.started
     assert mixer.stats.stolen == twin.stats.stolen
@@ -97,13 +91,9 @@ def test_no_sum_leaves_full_scale(seed, level, gain_db, limiter):
 
 def test_ten_thousand_random_events_make_no_click_that_the_speech_does_not_make():
     """More seeds: `python -m bench.clicks`."""
-    before = selection.kernels()
-    selection.install(load_kernels())
-    try:
-        script = clickless_script(seed=11, n_events=10_000)
+    script = clickless_script(seed=11, n_events=10_000)
+    with mixing_with("compiled"):
         out, mixer = script.run(lambda: 480)
-    finally:
-        selection.install(before)
     assert mixer.stats.started > 2000
     assert mixer.stats.stolen > 100
     assert new_clicks(out, script.speech) == []
