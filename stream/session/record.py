@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.events import Event, ToolCallStart
-
-if TYPE_CHECKING:
-    from stream.routing.router import Played
+from stream.routing.router import Played
 
 __all__ = ["HeardWord", "Seen", "Sounded", "TurnRecord"]
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues.arrays import Samples
+from cues.cue import Cue
 from cues.library.phrases import SPEECH_LU, phrase, spoken_cue
 from cues.synthesis.catalog import usually_loops
 from stream.checks import are_texts
 from stream.errors import SpeakerError, StreamTypeError, StreamValueError
 from stream.speech.speaker import SAMPLE_RATE, Speaker
-
-if TYPE_CHECKING:
-    from cues import Cue
 
 __all__ = ["STOCK", "phrases", "spoken"]
 

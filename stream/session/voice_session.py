@@ -11,14 +11,14 @@ import asyncio
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
-
-from numpy.typing import NDArray
+from typing import Any, Protocol
 
 import cues
+from cues.arrays import Samples
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
+from stream.routing.router import CueRouter
 from stream.routing.rules import Limits
 from stream.routing.spans import notify
 from stream.session.history import ChatHistory, heard_text
@@ -27,11 +27,6 @@ from stream.session.transcript import News, transcript_of
 from stream.session.utterance import Utterance
 from stream.speech.speaker import SAMPLE_RATE, Speaker
 from stream.word_chunks import words
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from stream.routing.router import CueRouter
 
 __all__ = ["Sink", "VoiceSession"]
 
@@ -42,7 +37,7 @@ _LONGEST_STALL_S = 60.0  # Of stream time; a process that was suspended for long
 class Sink(Protocol):
     """The destination of the sound."""
 
-    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
+    def write(self, mixed: Samples, speech: Samples) -> None:
         """Take one frame: the mix, and the speech alone in the same samples."""
         ...
 
