@@ -131,7 +131,7 @@ class TextMachine:
         return row.weak
 
     def _main(self, start: str | None = None) -> Generator[None, None, None]:
-        """Read the text to its end: one generator for a round, which each `feed` resumes."""
+        """Read the text to its end; `feed` resumes this generator for text that must be parsed."""
         try:
             if start == "reasoning":
                 yield from reasoning.template_block(self._parser)
