@@ -57,17 +57,18 @@ def _mix_parts(scheduler: Scheduler, source: Samples, target: Samples | None) ->
         end = min(len(source), done + scheduler.planned() - words[layout.POSITION_I64])
         if row.flags & (layout.FLAG_YIELD | layout.FLAG_APART) == layout.FLAG_YIELD:
             heard = speech_bits(source[done:end]) > layout.SPEECH_BITS
-            if heard[0]:
+            if heard[0]:  # the plan ends the waiting sound at this sample, which is not mixed yet
                 words[layout.HEARD_I64] = words[layout.POSITION_I64] + 1
                 scheduler.plan()
                 continue
             end = done + (int(heard.argmax()) or len(heard))
+        # An idle part is its own target, and a kernel's target is writeable.
         is_idle = row.flags & (layout.FLAG_GUARD | ~layout.IDLE_FLAGS) == 0 and source.flags.writeable
         if target is None and not is_idle:  # a guard may find something to silence
             target = np.empty(source.shape, dtype=np.float32)
             target[:done] = source[:done]
-        part = slice(done, end)
-        result = selection.mix_part(scheduler, source[part], source[part] if target is None else target[part])
+        part = source[done:end]
+        result = selection.mix_or_pass(scheduler, part, part if target is None else target[done:end])
         mixed = target if result == layout.MIXED else mixed
         done = end
     return source if mixed is None else mixed

@@ -257,6 +257,7 @@ class Mixer(NotCopyable):
         CueTypeError, CueValueError
             If `frame` or `out` has another shape or dtype; the session does not change.
         """
+        # Runs only without compiled methods: `_connect` puts one in place of this.
         mixed = selection.try_to_mix(self._row, frame, out)
         return self._mix(frame, out) if mixed is None else mixed
 

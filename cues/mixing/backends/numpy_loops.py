@@ -16,7 +16,7 @@ from cues.mixing.speech_gain import SpeechBus
 from cues.mixing.state import speech_bits
 from cues.signal.fades import smoothstep
 
-__all__ = ["mix_part"]
+__all__ = ["mix_or_pass"]
 
 _F = np.float32
 _HALF_PI = _F(np.pi / 2)
@@ -102,7 +102,7 @@ def _add_voices(slots: Slots, position: int, target: Samples) -> float:
     return largest
 
 
-def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
+def mix_or_pass(scheduler: Scheduler, source: Samples, target: Samples) -> int:
     """Mix or copy `source` into `target` (which may be the same array) and advance the row's position."""
     row, n, limiter = scheduler.row, len(source), scheduler.limiter
     position, flags = row.position, row.flags

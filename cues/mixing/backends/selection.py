@@ -13,7 +13,7 @@ from cues.mixing.backends import numpy_loops
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import Row
 
-__all__ = ["install", "kernels", "mix_part", "try_to_mix"]
+__all__ = ["install", "kernels", "mix_or_pass", "try_to_mix"]
 
 
 _ARRAY, _FLOAT32 = np.ndarray, np.dtype(np.float32)
@@ -31,10 +31,10 @@ def install(kernels: Any) -> None:
     _kernels = kernels
 
 
-def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
+def mix_or_pass(scheduler: Scheduler, source: Samples, target: Samples) -> int:
     """Mix or copy contiguous samples for which the scheduler has run; the result of a kernel call."""
     if _kernels is None:
-        return numpy_loops.mix_part(scheduler, source, target)
+        return numpy_loops.mix_or_pass(scheduler, source, target)
     done: int = _kernels.mix_tuple((scheduler.row.address, source, target, True))
     return done
 
