@@ -3,11 +3,12 @@
 Tested with openai-agents 0.22.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cues.adapters.realtime import RealtimeCues
 from cues.extras import require
@@ -16,12 +17,7 @@ from stream.events import InvalidToolCall, StreamFailed, ToolResult
 AGENTS = require("agents")
 
 from agents.realtime import RealtimePlaybackTracker  # noqa: E402  (report a missing package first)
-
-if TYPE_CHECKING:
-    import numpy as np
-    from agents.realtime.model import RealtimePlaybackState
-    from numpy.typing import NDArray
-
+from agents.realtime.model import RealtimePlaybackState  # noqa: E402
 
 __all__ = ["AgentCues", "is_failure", "result_of"]
 

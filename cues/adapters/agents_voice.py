@@ -3,11 +3,9 @@
 Tested with openai-agents 0.22.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +13,11 @@ from numpy.typing import NDArray
 from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.adapters.agents_sdk import is_failure, result_of
 from cues.signal.pcm import float_of_pcm16
-from stream.events import StreamFailed, TextDelta
+from stream.events import Event, StreamFailed, TextDelta
 from stream.readers.formats.responses import ResponsesReader
 
-from agents import Runner  # isort: skip  # `agents_sdk` has reported a missing package
-from agents.voice import VoiceWorkflowBase  # isort: skip
-
-if TYPE_CHECKING:
-    from agents import Agent, RunResultStreaming
-    from agents.voice import StreamedAudioResult
-
-    from stream.events import Event
+from agents import Agent, RunResultStreaming, Runner  # isort: skip  # `agents_sdk` has reported a missing package
+from agents.voice import StreamedAudioResult, VoiceWorkflowBase  # isort: skip
 
 __all__ = ["PacedOptions", "VoiceCues"]
 

@@ -1,7 +1,5 @@
 """The server of a page on this machine, which checks every request; and the files that a page is made from."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib
@@ -10,26 +8,22 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Generic, TypeVar
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from cues.cli._records import bank_of
 from cues.errors import CueError, reason_of
+from cues.library.bank import Bank
 from cues.library.pack import find_pack_dir
 from stream.replay.local_requests import cannot_listen, names_of, refusal
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
-    from starlette.websockets import WebSocket
-
-    from cues.library.bank import Bank
 
 __all__ = ["HEADERS", "MAX_MESSAGE_BYTES", "POLL_S", "PageServer", "Watched", "reloading_page", "watched_bank"]
 

@@ -1,7 +1,5 @@
 """One turn from a model server to a WAV file, and its report, for `cues demo` and `cues speak`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
@@ -10,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import click
 
@@ -21,18 +20,13 @@ from cues.cli._records import bank_of, print_json
 from cues.cli._terminal import console, harmless
 from cues.cli.live.picture import draw_turn
 from cues.errors import MissingFeatureError
-from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.clock import WallClock
+from stream.events import Finish, ServiceEvent, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.services.source import ChatSource
 from stream.session import VoiceSession
+from stream.session.record import Sounded, TurnRecord
 from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from stream.clock import WallClock
-    from stream.events import ServiceEvent
-    from stream.services.source import ChatSource
-    from stream.session.record import Sounded, TurnRecord
 
 __all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn"]
 

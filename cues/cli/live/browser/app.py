@@ -1,31 +1,23 @@
 """The web application of `cues live`: the page's files, and a WebSocket for each page."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from importlib.resources.abc import Traversable
+from typing import Any
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
-from starlette.websockets import WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cues.cli._page_server import HEADERS, POLL_S
-from cues.cli.live.browser.conversation import Conversation
+from cues.cli.live.browser.conversation import Conversation, ConversationOptions, Line
 from stream.speech.speaker import SAMPLE_RATE
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-    from starlette.requests import Request
-    from starlette.websockets import WebSocket
-
-    from cues.cli.live.browser.conversation import ConversationOptions, Line
 
 __all__ = ["MAX_PAGES", "MAX_TEXT", "LivePages"]
 

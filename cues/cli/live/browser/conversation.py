@@ -1,7 +1,5 @@
 """The conversation of one page: a question, the model's stream, a session that speaks it, frames and events."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -10,30 +8,24 @@ import struct
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from starlette.websockets import WebSocket
 
 import stream
 from cues import Mixer
-from cues.cli.live.turn import Arrival, cause_of
+from cues.cli._page_server import Watched
+from cues.cli.live.turn import Arrival, Target, cause_of
+from cues.library.bank import Bank
 from stream.clock import WallClock
-from stream.events import ToolCallStart
+from stream.events import ServiceEvent, ToolCallStart
+from stream.services.source import ChatSource
 from stream.session import ChatHistory, VoiceSession
+from stream.session.record import TurnRecord
 from stream.speech import choose_speaker
-from stream.speech.speaker import SAMPLE_RATE
-
-if TYPE_CHECKING:
-    from starlette.websockets import WebSocket
-
-    from cues.cli._page_server import Watched
-    from cues.cli.live.turn import Target
-    from cues.library.bank import Bank
-    from stream.events import ServiceEvent
-    from stream.services.source import ChatSource
-    from stream.session.record import TurnRecord
-    from stream.speech.speaker import Speaker
+from stream.speech.speaker import SAMPLE_RATE, Speaker
 
 __all__ = ["Conversation", "ConversationOptions", "Line"]
 
