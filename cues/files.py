@@ -3,12 +3,12 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cues.errors import CueError, reason_of
 
-__all__ = ["explained", "replacing", "unfinished_name", "user_cache_dir", "user_config_dir"]
+__all__ = ["delete_oldest", "explained", "replacing", "unfinished_name", "user_cache_dir", "user_config_dir"]
 
 _APPLICATION = "cue-engine"
 _PART = ".cues-part"
@@ -31,6 +31,14 @@ def unfinished_name(path: Path) -> str | None:
     """Final name of a temporary file that a killed process left; None for other files."""
     found = _PART_NAME.fullmatch(path.name)
     return found["name"] if found else None
+
+
+def delete_oldest(paths: Iterable[Path], most: int) -> None:
+    """Delete all but the `most` newest of these files; another process may delete some, too."""
+    with contextlib.suppress(OSError):
+        newest_first = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in newest_first[most:]:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cues.files import replacing, user_cache_dir
+from cues.files import delete_oldest, replacing, user_cache_dir
 
 if TYPE_CHECKING:
     from cues._kernels.machine_code import MachineCode
@@ -98,7 +98,7 @@ def store(code: bytes, level: str, base: Path) -> Path:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(_digest(path.name, code) + code)
-    _delete_old(folder)
+    delete_oldest(folder.iterdir(), MOST_FILES)
     return path
 
 
@@ -184,11 +184,3 @@ def _fault(status: os.stat_result) -> str:
 
 def _digest(name: str, code: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\0" + code).digest()
-
-
-def _delete_old(folder: Path) -> None:
-    """Delete all but the newest files; another process may delete them too."""
-    with contextlib.suppress(OSError):
-        newest_first = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in newest_first[MOST_FILES:]:
-            path.unlink(missing_ok=True)

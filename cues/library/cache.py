@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cues.files import replacing, unfinished_name, user_cache_dir
+from cues.files import delete_oldest, replacing, unfinished_name, user_cache_dir
 from cues.meters.levels import Measurement
 
 __all__ = ["cache_dir", "key_of", "load", "store"]
@@ -85,7 +85,8 @@ def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / f"{key}.cue") as part:
             part.write_bytes(_packed(key, samples, measured))
-        _prune(folder)
+        entries = (path for path in folder.iterdir() if path.suffix == ".cue" or unfinished_name(path))
+        delete_oldest(entries, _MAX_ENTRIES)
 
 
 def _packed(key: str, samples: NDArray[np.float32], measured: Measurement) -> bytes:
@@ -105,13 +106,3 @@ def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement]
     samples = np.frombuffer(data, dtype="<f4").astype(np.float32)
     samples.flags.writeable = False
     return samples, Measurement(**header["measured"])
-
-
-def _prune(folder: Path) -> None:
-    """Delete the oldest entries and leftover temporary files above the limit."""
-    entries = [path for path in folder.iterdir() if path.suffix == ".cue" or unfinished_name(path)]
-    if len(entries) > _MAX_ENTRIES:
-        entries.sort(key=lambda path: path.stat().st_mtime)
-        for path in entries[: len(entries) - _MAX_ENTRIES]:
-            with contextlib.suppress(OSError):
-                path.unlink()
