@@ -30,10 +30,6 @@ class Resampler:
     def __init__(self, from_rate: int, to_rate: int) -> None:
         self.from_rate = checked_whole_number("from_rate", from_rate, *_RATES_HZ)
         self.to_rate = checked_whole_number("to_rate", to_rate, *_RATES_HZ)
-        self.reset()
-
-    def reset(self) -> None:
-        """Start a new sound."""
         self._n_in = self._n_out = 0
         self._closed = False
         self._stream = None
@@ -47,14 +43,14 @@ class Resampler:
         return self._through(mono_float32(samples, allow_empty=True, finite=False), last=False)
 
     def close(self) -> NDArray[np.float32]:
-        """The rest of the sound, for the exact length; afterwards only `reset` is allowed."""
+        """The rest of the sound, for the exact length; afterwards no call is allowed."""
         rest = self._through(np.zeros(0, dtype=np.float32), last=True)
         self._closed = True
         return rest
 
     def _through(self, part: NDArray[np.float32], *, last: bool) -> NDArray[np.float32]:
         if self._closed:
-            raise CueValueError("the resampler is closed; call reset() before the next sound")
+            raise CueValueError("the resampler is closed; the next sound needs a new one")
         self._n_in += len(part)
         out = part.copy() if self._stream is None else np.asarray(self._stream.resample_chunk(part, last=last))
         # soxr's flush can miss the exact length by two samples, and returns nothing for an empty sound.
