@@ -80,6 +80,8 @@ def _in_headers(headers: Mapping[str, str]) -> Iterator[str]:
     for name, value in headers.items():
         if name.lower() not in PUBLIC_HEADERS:
             yield from (value, *value.split())
+            if name.lower() == "cookie":
+                yield from (pair.partition("=")[2].strip() for pair in value.split(";"))
             scheme, _, code = value.strip().partition(" ")
             if scheme.lower() == "basic":
                 with contextlib.suppress(ValueError):

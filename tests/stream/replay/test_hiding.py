@@ -49,6 +49,11 @@ def test_the_password_of_basic_is_hidden():
     assert hidden == f"{'*' * len(KEY)}, user, {'*' * len(LOGIN)}".encode()
 
 
+def test_the_value_of_a_cookie_is_hidden_without_its_name():
+    hidden = Secrets("http://h/", {"Cookie": f"theme=dark; session={KEY};path=x"}).hide(f"{KEY}, session".encode())
+    assert hidden == f"{'*' * len(KEY)}, session".encode()
+
+
 def test_a_login_is_hidden_as_the_client_sends_it():
     assert Secrets(f"http://user:{IN_URL}@h/v1", {}).hide_in(f"Basic {LOGIN}") == f"Basic {'*' * len(LOGIN)}"
 
