@@ -7,7 +7,7 @@ import pytest
 
 import stream
 from stream.events import ToolResult
-from tests.support.model_server import BOTH, LIST_DIRECTORY, READ_FILE, TOOLS, chat, recovering, says
+from tests.support.model_server import BOTH, LIST_DIRECTORY, READ_FILE, TOOLS, chat, recovering, running, says
 
 
 def test_first_questions_and_retries_are_counted_apart_and_logged(caplog):
@@ -65,7 +65,7 @@ def test_results_are_counted_by_model_and_tool_with_their_success_rate(endpoint)
     tools = [LIST_DIRECTORY, dataclasses.replace(READ_FILE, function=read)]
     server = says([["call", "read_file", {"path": "a"}], ["call", "list_directory", {"path": "."}]], [["say", "Done."]])
     for _ in range(3):
-        chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts))
+        running(server, tools, endpoint, attempts=attempts)
     assert attempts.snapshot()["qwen3:8b"]["tools"] == {
         "list_directory": {"success": 3, "failure": 0, "rate": 1.0},
         "read_file": {"success": 2, "failure": 1, "rate": pytest.approx(2 / 3)},

@@ -10,7 +10,7 @@ import pytest
 import stream
 from stream.events import Usage
 from stream.replay.recording import Recording
-from tests.support.model_server import BOTH, TOOLS, Files, Twice, chat, says
+from tests.support.model_server import BOTH, TOOLS, Files, Twice, chat, running, says
 
 
 @BOTH
@@ -177,12 +177,7 @@ UNSTREAMED = [{"name": "old-server", "patterns": ["*"], "streaming": False}]
 
 @BOTH
 def test_a_model_whose_calls_cannot_be_streamed_is_asked_for_whole_answers_where_tools_are_offered(endpoint):
-    exchange = chat(
-        NoStreamOfCalls(),
-        endpoint=endpoint,
-        options={"overrides": UNSTREAMED},
-        wrap=lambda c: stream.ToolRunner(c, TOOLS),
-    )
+    exchange = running(NoStreamOfCalls(), TOOLS, endpoint, {"options": {"overrides": UNSTREAMED}})
     assert exchange.calls == [("list_directory", {"path": "."})]
     assert exchange.text == "Let me look.There are two files."
     assert [event.completion_tokens for event in exchange.of(Usage)] == [7, 7]

@@ -2,12 +2,10 @@
 
 import pytest
 
-import stream
 from stream.errors import StreamTypeError, StreamValueError
-from tests.support.model_server import QUESTION, TOOLS, chat, says
+from tests.support.model_server import BOTH, QUESTION, TOOLS, chat, running, says
 
 APIS = ("chat", "ollama")
-BOTH = pytest.mark.parametrize("endpoint", APIS)
 
 
 def test_native_fields_are_written_as_the_native_endpoint_reads_them():
@@ -131,7 +129,7 @@ def test_a_choice_is_written_in_the_openai_form(choice, sent):
 @BOTH
 def test_a_choice_of_no_tool_sends_no_tools_and_none_is_called(endpoint):
     server = says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "I may not look."]])
-    exchange = chat(server, endpoint=endpoint, tool_choice="none", wrap=lambda c: stream.ToolRunner(c, TOOLS))
+    exchange = running(server, TOOLS, endpoint, {"tool_choice": "none"})
     (body,) = exchange.bodies
     assert not {"tools", "tool_choice"} & set(body)
     assert (exchange.text, exchange.results) == ("I may not look.", [])

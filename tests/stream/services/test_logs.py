@@ -8,9 +8,8 @@ import pytest
 
 import stream
 from stream.redaction import logged_arguments, logged_list, logged_name
-from stream.replay.scenarios import scenario
 from tests.support.all_logs import all_logs
-from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, says, tool
+from tests.support.model_server import BOTH, TOOLS, Twice, chat, running, says, tool
 
 RUNNER, VALIDATION = "stream.services.runner", "stream.services.validation"
 CONNECTION = "stream.services.connection"
@@ -93,7 +92,7 @@ def test_no_value_reaches_any_log_at_any_level(endpoint, case, asynchronous):
 def test_the_arguments_of_a_call_that_runs_are_logged_as_keys_and_types(endpoint):
     server = says([["call", "save", VALUES]], [["say", "Done."]])
     with all_logs() as heard:
-        chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, [tool("save", lambda **_: "four")]))
+        running(server, [tool("save", lambda **_: "four")], endpoint)
     types = '{"path": "str", "n": "int", "x": "float", "rows": [{"id": "str"}], "ok": "bool", "none": "NoneType"}'
     assert heard.of(RUNNER, logging.DEBUG) == [f"running 'save' with {types}", "'save' is done, 4 characters"]
 
@@ -116,12 +115,7 @@ def test_the_invalid_calls_of_an_answer_are_one_warning_with_model_count_and_nam
         ["call", "read_file", {"path": "a"}],
     ]
     with all_logs() as heard:
-        chat(
-            says(calls, [["say", "Sorry."]]),
-            endpoint=endpoint,
-            model="qwen3:8b",
-            wrap=lambda c: stream.ToolRunner(c, TOOLS),
-        )
+        running(says(calls, [["say", "Sorry."]]), TOOLS, endpoint)
     assert heard.of(VALIDATION, logging.WARNING) == [
         f"Filtered 2 invalid tool calls from qwen3:8b: {INVENTED[:64]!r} (unknown_tool), 'read_file' (schema)"
     ]
@@ -147,6 +141,6 @@ def test_tools_that_are_left_out_are_one_warning_for_a_conversation(endpoint, na
 @BOTH
 def test_an_answer_in_order_warns_of_nothing(endpoint):
     with all_logs() as heard:
-        chat("ollama-two-calls", endpoint=endpoint, messages=QUESTION, wrap=lambda c: stream.ToolRunner(c, TOOLS))
-        chat(scenario("fork-discover"), endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS))
+        running("ollama-two-calls", TOOLS, endpoint)
+        running("fork-discover", TOOLS, endpoint)
     assert [r.getMessage() for r in heard.records if r.levelno >= logging.WARNING] == []

@@ -12,7 +12,7 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
-from tests.support.model_server import chat, says
+from tests.support.model_server import chat, running, says
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -81,7 +81,7 @@ def test_arguments_are_converted_to_the_hinted_types_when_the_tool_runs():
         return "ok"
 
     server = says([["call", "visit", {"place": {"city": "Oslo"}, "when": 3}]], [["say", "Done."]])
-    exchange = chat(server, wrap=lambda c: stream.ToolRunner(c, [visit]))
+    exchange = running(server, [visit])
     assert seen == [(Place("Oslo", "NO"), 3.0)]
     assert exchange.results == [("visit", False, "ok")]
 
@@ -101,7 +101,7 @@ def test_an_mcp_session_runs_the_tools_that_it_lists():
     listed = SimpleNamespace(name="weather", title=None, description="Weather", inputSchema=SCHEMA)
     made = stream.Tool.of_mcp(listed, session.call_tool)
     server = says([["call", "weather", {"city": "Oslo"}], ["call", "weather", {"city": "Atlantis"}]], [["say", "x"]])
-    exchange = chat(server, wrap=lambda c: stream.ToolRunner(c, [made]))
+    exchange = running(server, [made])
     assert session.calls == [("weather", {"city": "Oslo"}), ("weather", {"city": "Atlantis"})]
     assert sorted(exchange.results) == [("weather", False, "12 degrees"), ("weather", True, "12 degrees")]
 
