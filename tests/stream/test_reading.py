@@ -1,7 +1,6 @@
 """The shell around a client's stream: its exceptions, its end, and leaving early."""
 
 import asyncio
-import contextlib
 import json
 
 import httpx2
@@ -22,6 +21,7 @@ from stream import (
     read_sync,
 )
 from stream.errors import StreamTypeError
+from tests.support.model_server import raw_server
 
 TEXT = {"choices": [{"delta": {"content": "Hello <to"}, "finish_reason": None}]}
 END = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -172,28 +172,17 @@ def event(value):
 def over_loopback(body, *, hang=False, **options):
     """The events of a stream whose server sends `body` and then closes the connection, or says nothing more."""
 
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
+    async def answer(_head, reader, writer):
         writer.write(body)
         await writer.drain()
         if hang:
             await reader.read()  # until the client has had enough
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
-        served.set()
-
-    served = asyncio.Event()
 
     async def run():
-        server = await asyncio.start_server(serve, "127.0.0.1")
-        port = server.sockets[0].getsockname()[1]
-        url = f"http://127.0.0.1:{port}/v1"
-        async with server, openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, **options) as client:
+        own = {"api_key": "none", "max_retries": 0, **options}
+        async with raw_server(answer) as url, openai.AsyncOpenAI(base_url=f"{url}/v1", **own) as client:
             request = client.chat.completions.create(model="m", messages=[], stream=True)
-            events = [event async for event in read(request)]
-        await served.wait()
-        return events
+            return [event async for event in read(request)]
 
     return asyncio.run(run())
 

@@ -152,12 +152,19 @@ class Files:
 async def raw_server(answer):
     """The address of a server whose connections are given to `answer(head, reader, writer)`, after a request's head."""
 
+    answering = set()
+
     async def connected(reader, writer):
+        answering.add(asyncio.current_task())
         await answer(await reader.readuntil(b"\r\n\r\n"), reader, writer)
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
 
     async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        if answering:
+            await asyncio.wait(answering)
 
 
 def says(*turns, **options):
