@@ -61,10 +61,10 @@ def _read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     if not head or parser.excludes(head[1].group(2)):
         parser.take(1)
         raise NotACall
-    yield from _calls_in_list(parser)
+    yield from _calls_in_list(parser, row)
 
 
-def _calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[str] | None = None) -> Reading[None]:
+def _calls_in_list(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `[name(key=literal), …]`."""
     yield from parser.skip_space()
     parser.take(1)
@@ -74,7 +74,7 @@ def _calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[s
         try:
             yield from _call(parser, array)
         except Unreadable:
-            if row is not None and row.closers:
+            if row.closers:
                 raise
             yield from _skip_list(parser)
             return

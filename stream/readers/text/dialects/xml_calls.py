@@ -148,19 +148,19 @@ def _read_mcp(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[Non
     draft: Draft | None = None
     while tag := (yield from parser.read(_MCP_TAG)):
         word = tag.group().strip()[1:-1]
-        if word == "/use_mcp_tool" or (word == "arguments" and not draft):
+        if word in ("arguments", "/use_mcp_tool"):
             break
-        if word == "arguments" and draft:
-            yield from parser.json_arguments(draft)
-            yield from parser.read(shape_of(SPACE, "</arguments>"))
-            yield from parser.read(shape_of(SPACE, "</use_mcp_tool>"))
-            return
         text = yield from parser.text_to(f"</{word}>", _LONGEST_KEY)
         if word == "tool_name":
             draft = parser.call(text.strip())
     if not draft:
         raise Unreadable
-    parser.settle(draft, "")
+    if tag and word == "arguments":
+        yield from parser.json_arguments(draft)
+        yield from parser.read(shape_of(SPACE, "</arguments>"))
+        yield from parser.read(shape_of(SPACE, "</use_mcp_tool>"))
+    else:
+        parser.settle(draft, "")
 
 
 # --- tags behind separators -------------------------------------------------------------------------------------------
