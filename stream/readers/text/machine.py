@@ -166,8 +166,11 @@ class TextMachine:
         row, line = self._table.row_at(match), parser.line
         if not line.fresh and (row.fresh if row else match.group()[0] in "`~"):
             parser.pass_text(len(match.group()))
-        elif row is None:
+        elif row is None and self._table.may_grow(match):
             yield from self._half_marker()
+        elif row is None:  # it looks like a marker, and is none
+            parser.release()
+            parser.pass_text(1)
         elif line.previous == "`" and line.odd_ticks and not (parser.held or row.fence or row.markers == ("",)):
             yield from _inline_code(parser)
         else:
@@ -259,6 +262,8 @@ class TextMachine:
             row = self._table.row_at(match)
             if row:
                 return row, len(match.group())
+            if not self._table.may_grow(match):
+                break
             yield from parser.more()
         return None, 0
 

@@ -226,6 +226,9 @@ class Parser:
             take(self.take_to(match))
             if match and normalize(match.group()) in known:
                 return normalize(match.group())
+            if match and match.end() < len(self.buffer):  # it looks like a marker, and is none
+                take(self.take(1))
+                continue
             try:
                 yield from self.more()
             except CutOff:

@@ -15,6 +15,7 @@ from typing import Self, TypeAlias
 __all__ = ["NAME", "SPACE", "Part", "Run", "Shape", "is_token", "marker_pattern", "normalize", "shape_of", "trie"]
 
 _SPELLINGS = {"|": "[|｜]", "_": "[_▁ ]"}
+_LEFT_TOKEN = re.compile(r"<.*[|｜]>", re.DOTALL)  # `<tool_call|>`
 _NORMAL = str.maketrans({"｜": "|", "▁": "_", " ": "_"})
 
 
@@ -25,7 +26,7 @@ def is_token(marker: str) -> bool:
 
 def normalize(marker: str) -> str:
     """Return the spelling by which tables know a marker."""
-    return marker.translate(_NORMAL) if is_token(marker) else marker
+    return marker.translate(_NORMAL) if is_token(marker) or _LEFT_TOKEN.fullmatch(marker) else marker
 
 
 def trie(markers: Iterable[str | tuple[str, ...]], after: dict[str, str] | None = None) -> str:
@@ -50,7 +51,7 @@ def trie(markers: Iterable[str | tuple[str, ...]], after: dict[str, str] | None 
 
 def _steps(literal: str) -> list[str]:
     """Return a pattern for each character."""
-    spelled = is_token(literal) or literal.endswith("|>")
+    spelled = is_token(literal) or (literal[:1] in ("<", ":") and literal.endswith("|>"))
     return [(number and spelled and _SPELLINGS.get(char)) or re.escape(char) for number, char in enumerate(literal)]
 
 

@@ -153,6 +153,10 @@ class Table:
             return None
         return self._rows.get(marker) or _family(marker)
 
+    def may_grow(self, match: re.Match[str]) -> bool:
+        """Return whether what was found, and has no row, may still become a marker."""
+        return match.end() == len(match.string) or match.group() in "{["
+
     def begins_call(self, half: str, *, fresh: bool) -> bool:
         """Return whether the marker of a call begins so."""
         half = normalize(half)

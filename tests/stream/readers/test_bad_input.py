@@ -53,6 +53,28 @@ def test_random_bytes_raise_nothing_whatever_the_reads(data, size):
     assert as_case_events(whole) == as_case_events(parts)
 
 
+@pytest.mark.parametrize("size", [1, 1000])
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        ("text", "See <tool_call｜> and "),
+        ("text", "See <x｜calls> and "),
+        ("text", "```json\n<x｜calls> and "),
+        ("text", "<|channel>thought\nHm.<channel｜>Yes"),
+        ("text", "<|tool_response>response:1<tool▁response|>Yes"),
+        ("reasoning", "I end it by <|tool_call:end|> and "),
+        ("reasoning", "I end it by <|x:end_tool_request:x|> and "),
+    ],
+)
+def test_what_looks_like_a_marker_and_is_none_holds_nothing_back(start, text, size):
+    reader = TextReader(start=start)
+    for begin in range(0, len(text), size):
+        reader.feed(text[begin : begin + size])
+    reader.feed(" so")
+    (event,) = reader.feed(" on")
+    assert event.text == " on"
+
+
 def test_arguments_of_any_depth_are_read_without_recursion():
     deep = '{"a":' * 10_000 + "1" + "}" * 10_000
     for reader, items in (
