@@ -1,7 +1,5 @@
 """Checks of parameters, so that a mistake raises at construction and not in a live call."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from typing import Any

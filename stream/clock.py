@@ -1,7 +1,5 @@
 """Stream time, passed in as a value: it may run faster than real time, or stand still in tests."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Protocol

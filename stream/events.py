@@ -4,8 +4,6 @@ A reader reports a call when its name is known, and again when its arguments are
 that the tool ran, and whether it failed.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias

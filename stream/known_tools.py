@@ -1,7 +1,5 @@
 """The tool names that are known: declared ones, and those of a server that runs tools of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 

@@ -3,8 +3,6 @@
 `stream.readers` says how a piece of the stream becomes events.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
 from typing import Any

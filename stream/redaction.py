@@ -1,7 +1,5 @@
 """Tool calls for logs: names and types, limited in size; values of arguments are never logged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from itertools import groupby, islice

@@ -1,7 +1,5 @@
 """Bodies of requests: what can be encoded (no lone surrogates, no infinite numbers), and what they ask for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """URLs: their parts, and a form without secrets for messages."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import SplitResult, urlsplit
 

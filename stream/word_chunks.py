@@ -1,7 +1,5 @@
 """Rechunks text to whole words for streaming text-to-speech."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar

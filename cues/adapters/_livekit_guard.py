@@ -1,21 +1,15 @@
 """Split a model's text, for LiveKit's agents, into words to speak and calls to run."""
 
-from __future__ import annotations
-
 import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, utils
+from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, FlushSentinel, llm, utils
+from livekit.agents.types import APIConnectOptions
 
 from cues.errors import CueTypeError
 from stream.repairing.chat import ChatRepair
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Sequence
-
-    from livekit.agents import FlushSentinel
-    from livekit.agents.types import APIConnectOptions
 
 __all__ = ["guarded", "guarded_node"]
 

@@ -1,26 +1,21 @@
 """LiveKit's audio output with cues: it paces speech, mixes cues into it and feeds the output that was there."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 from livekit import rtc
 from livekit.agents.voice import io
+from numpy.typing import NDArray
 
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueValueError
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 __all__ = ["CueOutput", "audio_frame"]
 

@@ -1,11 +1,9 @@
 """Split a model's text, for Pipecat, into words to speak and calls to run."""
 
-from __future__ import annotations
-
 import logging
 import secrets
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipecat.frames.frames import (
     Frame,
@@ -20,19 +18,14 @@ from pipecat.frames.frames import (
     LLMThoughtTextFrame,
     MixerControlFrame,
 )
-from pipecat.services.llm_service import FunctionCallFromLLM
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
 
-from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
+from stream.events import Event, ReasoningDelta, ServiceEvent, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.calls.values import fields_of
 from stream.readers.formats.raw_text import TextReader
+from stream.readers.options import Tools
 from stream.redaction import logged_name
-
-if TYPE_CHECKING:
-    from pipecat.processors.aggregators.llm_context import LLMContext
-    from pipecat.services.llm_service import LLMService
-
-    from stream.events import Event, ServiceEvent
-    from stream.readers.options import Tools
 
 __all__ = ["CueFrame", "TextGuard"]
 

@@ -1,23 +1,17 @@
 """Mixer and router of one session, for any number of channels."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
 
 import cues
+from cues import Cue
 from cues.errors import CueTypeError
 from cues.signal.pcm import float_of_pcm16
+from stream.readers.options import Tools
 from stream.routing.router import DEFAULT_RULES, CueRouter
-from stream.routing.rules import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cues import Cue
-    from stream.readers.options import Tools
-    from stream.routing.rules import CueRules
-    from stream.routing.tool_times import ToolTimes
+from stream.routing.rules import CueRules, Limits
+from stream.routing.tool_times import ToolTimes
 
 __all__ = ["CueOptions", "PipelineCues", "check_options"]
 

@@ -4,34 +4,28 @@ Tested with livekit-agents 1.8.9, which sends speech as fast as it is made. So s
 and the room's output runs 40 ms ahead of playback; up to 80 ms if the process is late.
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from collections.abc import AsyncIterator
+from typing import Any, Literal, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from livekit import rtc
+from livekit.agents.voice import io
 
+from cues import Cue, Pacer
 from cues.adapters._paced import FRAME_MS, PacedOptions
 from cues.adapters._pipeline_cues import check_options
 from cues.errors import CueTypeError, CueValueError
 from cues.extras import require
 from cues.signal.resample import resample
 from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
+from stream.routing.router import CueRouter
 
 LIVEKIT = require("livekit")
 
 from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402  (report a missing package)
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from livekit import rtc
-    from livekit.agents.voice import io
-
-    from cues import Cue, Pacer
-    from stream.routing.router import CueRouter
 
 __all__ = ["CueOutput", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
 

@@ -6,10 +6,9 @@ Tested with pipecat-ai 1.14. The transport mixes each chunk just before it is wr
 within one or two chunks of 40 ms, however much speech is queued.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import Finish, InvalidToolCall, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.routing.router import CueRouter
 
 PIPECAT = require("pipecat")
 
@@ -41,11 +41,6 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  #
 from pipecat.services.llm_service import LLMService  # noqa: E402
 
 from cues.adapters._pipecat_guard import CueFrame, TextGuard  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from stream.routing.router import CueRouter
 
 __all__ = ["CueFrame", "CueMixer", "CueOptions", "CueTap", "create"]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cues._kernels import layout
+from cues.arrays import Samples
+from cues.cue import Cue
 from cues.errors import MixerClosedError
 from cues.mixing.backends import entries, selection
 from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
@@ -15,15 +19,6 @@ from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import MixerOptions, NotCopyable, Row
 from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Wait, checked_fade_ms, checked_gain_db
 from cues.units import checked_whole_number, db_to_gain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike
-
-    from cues.arrays import Samples
-    from cues.cue import Cue
-
 
 __all__ = ["Mixer", "MixerStats", "Voice", "Wait"]
 

@@ -1,7 +1,5 @@
 """The options that the readers have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """One choice of a stream of Chat Completions: from what came, and its events, to what goes out."""
 
-from __future__ import annotations
-
 import logging
 import secrets
 from collections.abc import Callable, Mapping

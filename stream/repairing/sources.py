@@ -1,7 +1,5 @@
 """Streams of Chat Completions, repaired: `repair` and its twin for programs, `repaired` and its twin for shells."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
 from typing import Any, Literal

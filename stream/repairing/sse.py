@@ -1,7 +1,5 @@
 """Repairs the bytes of an answer of Chat Completions, as they come from a server."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -6,8 +6,6 @@ in mid-stream, ``["announce"]`` (an empty `tool_calls` array), ``["fail", error]
 breaks).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

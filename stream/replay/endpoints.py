@@ -1,7 +1,5 @@
 """The endpoints of model servers: paths, pages, errors, and answers to clients that do not stream. Pure functions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Asterisks for the secrets in a recording: what was sent as a key, and fields that hold one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """For servers on this machine: checks of `Host` and `Origin`, and the message for an address that is taken."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import os

@@ -5,8 +5,6 @@ body, and two optional files, `NAME.http.json` (status, some headers, size and t
 `NAME.request.json`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Scenarios by name: a table of scripts, each with the behavior of the server on which it was seen."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

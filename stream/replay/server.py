@@ -3,8 +3,6 @@
 The requests say which turn a conversation has reached, so it keeps no state and serves any number of clients.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

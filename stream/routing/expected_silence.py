@@ -1,14 +1,10 @@
 """The silence that a listener is about to hear, as a quantity; all times are passed in, seconds on any one clock."""
 
-from __future__ import annotations
-
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from stream.routing.tool_times import KEPT, Took, left_s, took
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["Expected", "ExpectedSilence"]
 

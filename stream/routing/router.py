@@ -6,11 +6,12 @@ The mixer's position is the clock, so the same events at the same positions give
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from threading import RLock
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
+from cues import Cue, Mixer
 from stream.errors import StreamTypeError
 from stream.events import (
     AskedAgain,
@@ -28,23 +29,16 @@ from stream.events import (
 )
 from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
-from stream.readers.options import declared_names
+from stream.readers.options import Tools, declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.expected_silence import Expected, ExpectedSilence
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
 from stream.routing.router_arguments import check_arguments, check_cue_names, guesses_s
-from stream.routing.rules import DEFAULT_RULES, CueRules
+from stream.routing.rules import DEFAULT_RULES, CueRules, Limits
+from stream.routing.spans import Spans
 from stream.routing.tool_times import Took, ToolTimes
 from stream.routing.turn_state import Phase, TurnState
 from stream.routing.waiting_sound import WaitingSound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cues import Cue, Mixer
-    from stream.readers.options import Tools
-    from stream.routing.rules import Limits
-    from stream.routing.spans import Spans
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 

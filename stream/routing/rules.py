@@ -1,18 +1,14 @@
 """The rules and the timeouts of a router, as data."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from stream.checks import are_texts, check_choice, check_number, check_patterns, check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.known_tools import SERVER_TOOLS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Limits", "Placement", "Profile"]
 

@@ -1,14 +1,10 @@
 """When cues sound, for an echo canceller or a speech recognizer that must not mistake a cue for speech."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 __all__ = ["Span", "Spans", "notify"]
 

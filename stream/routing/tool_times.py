@@ -1,19 +1,15 @@
 """How long each tool takes, learned from its results."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from math import ceil
 from statistics import median
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from stream.checks import check_number
 from stream.errors import StreamValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["Took", "ToolTimes", "left_s", "took"]
 

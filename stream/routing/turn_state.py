@@ -1,13 +1,9 @@
 """The state of a turn, from the question to the first word of the answer, and its calls under way."""
 
-from __future__ import annotations
-
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 __all__ = ["NEVER", "CallUnderWay", "CallsUnderWay", "Phase", "TurnState"]
 

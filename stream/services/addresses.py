@@ -1,7 +1,5 @@
 """Addresses of servers, names of models; defaults and keys from the environment."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

@@ -1,7 +1,5 @@
 """One round of a runner: an answer, its messages for the history, and one run of a tool."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

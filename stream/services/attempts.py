@@ -1,7 +1,5 @@
 """Counters of attempts, retries, invalid calls and tool results; nothing is sent anywhere."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from typing import Any, Literal, TypeAlias, get_args

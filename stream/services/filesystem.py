@@ -1,7 +1,5 @@
 """The sample tools `list_directory` and `read_file`, for a server that runs them or to run here."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager

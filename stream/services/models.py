@@ -1,7 +1,5 @@
 """Capabilities of models with tools: from a table of families, an override file, and the server."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import tomllib

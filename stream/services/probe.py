@@ -1,7 +1,5 @@
 """A test of a live model: one question that needs a tool, one that does not, and a report."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from contextlib import aclosing

@@ -1,21 +1,17 @@
 """HTTP clients for the `openai` package whose answers of Chat Completions are repaired; see `stream.repair`."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from datetime import timedelta
+from typing import Any, Literal, TypeAlias
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError
 from stream.redaction import logged_list
 from stream.repairing.chat import ChatRepair
 from stream.repairing.sources import repaired, repaired_sync
-
-if TYPE_CHECKING:
-    from datetime import timedelta
 
 __all__ = ["PATH", "repair_of", "repairing_client", "repairing_client_sync", "repairing_hooks"]
 

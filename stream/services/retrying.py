@@ -1,7 +1,5 @@
 """Requests that are sent again: after a failure before the first event, or without a part that was refused."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """A runner that executes the tools a model calls and returns the results until there is an answer."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Sequence

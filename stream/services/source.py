@@ -1,7 +1,5 @@
 """The interface of all sources: a connection, and everything that wraps one, so that they nest."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol, Unpack
 

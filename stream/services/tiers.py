@@ -1,7 +1,5 @@
 """Selection of tools by kind of question: small models choose better among six tools than among thirty."""
 
-from __future__ import annotations
-
 import logging
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Tools: name, description, JSON Schema of the arguments, and a Python function to run."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Validation of calls: the tool is registered, the arguments are JSON and fit its schema."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping

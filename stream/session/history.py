@@ -1,7 +1,5 @@
 """The chat history of a spoken conversation: only the text that was heard, and no tool calls."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Literal

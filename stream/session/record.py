@@ -1,7 +1,5 @@
 """The record of a turn, for a timeline, a picture or a test."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cues that a session's own voice speaks, once, before the session begins."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 

@@ -3,8 +3,6 @@
 Types that an unmute client knows keep their names and fields; our own begin with `cues.`.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolCallEnd, ToolResult

@@ -1,22 +1,17 @@
 """The speaker's side of a turn: text goes out, speech comes in, and a silence that is too long is a failure."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues import Pacer
 from stream.clock import Clock
 from stream.errors import SpeakerError
 from stream.session.record import TurnRecord
 from stream.speech.speaker import Speaker, Speech
-
-if TYPE_CHECKING:
-    from cues import Pacer
 
 __all__ = ["Utterance"]
 

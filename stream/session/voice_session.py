@@ -5,8 +5,6 @@ speech, and the output loop writes each frame when it is due. None waits for ano
 cue. All due frames are written before an event is handled, so a cue starts at the next sample that is heard.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """Speakers, which turn text into audio, and the choice of one. Read `speaker` first: their protocol."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

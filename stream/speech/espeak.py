@@ -4,8 +4,6 @@ espeak-ng is GPL-3.0 and keeps one engine with global state per process. In a pr
 the user's program, and two speakers do not interfere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib.util

@@ -4,8 +4,6 @@ A packet is a JSON line `{"sample_rate", "n_bytes", "words", "last"}` and `n_byt
 packet says that the engine is ready.
 """
 
-from __future__ import annotations
-
 import bisect
 import ctypes
 import itertools

@@ -3,8 +3,6 @@
 A connection stays open while the model thinks and its tools run, and servers close connections that are idle too long.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable

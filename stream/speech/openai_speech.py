@@ -1,7 +1,5 @@
 """A speaker for any OpenAI-compatible `audio.speech` server (OpenAI, Kokoro-FastAPI, openedai-speech, …)."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The protocol of a speaker, and a base class for speakers that speak one phrase at a time: a run of one melody."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from abc import ABC, abstractmethod

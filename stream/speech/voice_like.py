@@ -1,7 +1,5 @@
 """A speaker without dependencies: a deterministic voice-like signal."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """A call's arguments: from what the model wrote to JSON text that holds an object; and Gemini's, which stream."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Structured calls: fragments on the wire, put together by index and id."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls of the formats in which each call is an item, block or part with a beginning and an end."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

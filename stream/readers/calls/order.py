@@ -5,8 +5,6 @@ one stays. They are different calls if both have an index, if both are raw text 
 in one array. An equal id makes them one.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from hashlib import blake2b

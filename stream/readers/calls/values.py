@@ -1,7 +1,5 @@
 """Values as servers and their clients' packages send them: of any type, in any place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

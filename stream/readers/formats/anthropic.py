@@ -1,7 +1,5 @@
 """A reader for Anthropic's Messages: blocks that begin, grow and end."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 

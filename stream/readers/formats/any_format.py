@@ -1,7 +1,5 @@
 """The formats by name, the fields that identify each, and a reader for a stream of any of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared by the readers of formats with typed events: calls as items, repeated text, audio, a server's own tools."""
 
-from __future__ import annotations
-
 import binascii
 from base64 import b64decode
 from collections.abc import Callable, Hashable, Mapping

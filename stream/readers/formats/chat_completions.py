@@ -1,7 +1,5 @@
 """A reader for the chunks of `/v1/chat/completions`, as dicts or as the `openai` package's objects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Errors of every format, in JSON or as a client's exception, as `StreamFailed`: message, code, status, wait."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

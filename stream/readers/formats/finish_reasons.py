@@ -1,7 +1,5 @@
 """The meaning of finish reasons, of every format: did the answer end early, and who runs its calls."""
 
-from __future__ import annotations
-
 __all__ = ["CHAT_CALLS", "calls_are_the_clients", "calls_follow", "ended_early"]
 
 _CHAT_EARLY = {"length", "max_tokens", "content_filter", "error", "abort", "cancelled"}  # and Ollama's

@@ -4,8 +4,6 @@ JSON lines end at `\n`, `\r\n` or `\r`; `str.splitlines` would also cut at U+202
 JSON string.
 """
 
-from __future__ import annotations
-
 import codecs
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Readers for Gemini's `streamGenerateContent`, whose calls may stream, and for its Live API, with many turns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

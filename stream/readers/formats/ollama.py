@@ -1,7 +1,5 @@
 """A reader for the JSON lines of Ollama's `/api/chat`, as bytes or decoded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

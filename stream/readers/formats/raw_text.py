@@ -1,7 +1,5 @@
 """A reader for the raw text of a model."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from stream.errors import StreamTypeError, StreamValueError

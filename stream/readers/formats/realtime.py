@@ -1,7 +1,5 @@
 """A reader for OpenAI's Realtime, and xAI's: one WebSocket, many responses, with audio and what it says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

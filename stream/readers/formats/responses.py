@@ -1,7 +1,5 @@
 """A reader for OpenAI's Responses: typed events about the items of one response."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Python's literals in a call's parentheses; nothing is evaluated."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

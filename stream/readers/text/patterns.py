@@ -5,8 +5,6 @@ known in several spellings: their bars may be full-width or ASCII, and the words
 space.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

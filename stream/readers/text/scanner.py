@@ -1,7 +1,5 @@
 """JSON that arrives in pieces: where it ends, and its text within a limit. No character is read twice."""
 
-from __future__ import annotations
-
 import re
 
 __all__ = ["KEY", "MOST_PIECES", "VALUE", "JsonScanner", "Pieces"]
