@@ -191,7 +191,8 @@ class WaitingSound:
                 self._published.append(self._spans.begin(self._cue.name, start, end))
                 continue
             span = self._published[number]
-            if (span.start_samples != start and span.start_samples < near) or span.end_samples != end:
+            is_put_off = span.start_samples < start and span.start_samples < near
+            if is_put_off or start < span.start_samples or span.end_samples != end:
                 self._published[number] = self._spans.change(span, start, end)
         if self._published and self._voice.onset is None:  # its start may be put off, and matters when it is near
             self._settled_until = self._published[-1].start_samples - self._ahead

@@ -4,6 +4,7 @@ Everything is read from the mixed samples, on the mixer's own time.
 """
 
 import threading
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -581,3 +582,13 @@ def test_two_routers_on_one_mixer_each_wait_for_their_own_answer():
     assert (line.router.phase, other.phase) == ("done", "working")
     assert len([span for span in other.spans if span.cue == "working"]) == 2
     assert len(line.working()) == 1
+
+
+def test_a_waiting_sound_that_begins_sooner_than_announced_is_announced_again():
+    line = Line(rules=replace(SILENT, silence_s=0.5))
+    line.handle(*call(), result())
+    line.pass_s(0.1)
+    line.router.begin_turn()  # its silence is shorter than what remains of the patience after a call
+    begins = line.mixer.position + first_sound(line.pass_s(1.0))
+    assert line.router.spans.overlaps(begins, begins + 1)
+    assert line.router.sounded()
