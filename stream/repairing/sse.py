@@ -43,7 +43,10 @@ class SseRepair:
             If an event is longer than 4 MiB.
         """
         searched = max(len(self._held) - 3, 0) if self._kind == "events" else 0
-        self._held += data
+        buffer: bytes | bytearray = data
+        if self._held or self._kind != "events":
+            self._held += data
+            buffer = self._held
         if self._kind == "unknown" and not _BEFORE.fullmatch(self._held):
             self._kind = "object" if _BEFORE.sub(b"", self._held, 1).startswith(b"{") else "events"
         if self._kind == "object" and len(self._held) > _LONGEST_OBJECT:
@@ -51,12 +54,16 @@ class SseRepair:
             self._kind = "passing"
         if self._kind == "passing" or (self._kind == "unknown" and len(self._held) >= len(_BOM)):
             return self._all()
-        found = []
-        while self._kind == "events" and (end := _END_OF_EVENT.search(self._held, searched)):
-            event = bytes(self._held[: end.end()])
-            del self._held[: end.end()]
-            searched = 0
+        found, start = list[bytes](), 0
+        has_returns = buffer.find(b"\r", searched) >= 0
+        while self._kind == "events" and (end := _end_of_event(buffer, searched, has_returns)):
+            event, start = bytes(buffer[start:end]), end
+            searched = end
             found += self._clean(event)
+        if buffer is self._held:
+            del self._held[:start]
+        else:
+            self._held += buffer[start:]
         if self._kind == "events" and len(self._held) > MAX_LINE_CHARS:
             raise StreamValueError(f"an event is longer than {MAX_LINE_CHARS} bytes")
         return found
@@ -105,16 +112,30 @@ class SseRepair:
         return [*map(_event, end())] if is_first else []
 
 
+def _end_of_event(buffer: bytes | bytearray, start: int, has_returns: bool) -> int:
+    """Where an event ends, searched from `start` on; 0 if it goes on."""
+    if has_returns:
+        return end.end() if (end := _END_OF_EVENT.search(buffer, start)) else 0
+    at = buffer.find(b"\n\n", start)
+    return 0 if at < 0 else at + 2
+
+
 def _parsed(event: bytes) -> tuple[bytes, Any]:
     """The lines of an event beside its data, and its JSON value: `_DONE` for the last one, None for any other."""
+    if event.startswith(b"data: ") and event.find(b"\n") == len(event) - 2 and b"\r" not in event:  # as nearly all are
+        return b"", _value(event[6:])
     lines = _LINES.split(event.removeprefix(_BOM))
     texts = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
     fields = b"".join(line + b"\n" for line in lines if line and not line.startswith(b"data:"))
-    data = b"\n".join(texts).strip()
+    return fields, _value(b"\n".join(texts))
+
+
+def _value(data: bytes) -> Any:
+    data = data.strip()
     try:
-        return fields, _DONE if data == b"[DONE]" else json.loads(data)
+        return _DONE if data == b"[DONE]" else json.loads(data)
     except (ValueError, RecursionError):
-        return fields, None
+        return None
 
 
 def _event(chunk: dict[str, Any]) -> bytes:
