@@ -23,8 +23,8 @@ import soundfile
 import cues
 from bench.interleaved import best_s
 from cues.batch.measuring import COLUMNS, Measure
-from cues.batch.runner import run_batch, run_task
-from cues.batch.sources import find_sources
+from cues.batch.recordings import find_sources
+from cues.batch.run import run_batch, run_task
 from cues.synthesis.voicelike import speak_voice_like
 
 GOAL = 5.0

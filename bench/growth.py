@@ -19,8 +19,8 @@ import stream
 from bench.goals import Figure, at_most, run
 from bench.interleaved import best_s
 from cues.batch.measuring import Measure
-from cues.batch.runner import run_task
-from cues.batch.sources import find_sources
+from cues.batch.recordings import find_sources
+from cues.batch.run import run_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

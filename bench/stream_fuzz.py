@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from bench.fuzzing import run
 from stream import TextReader
-from stream.readers.text.table import ROWS
+from stream.readers.text.dialect_table import ROWS
 from tests.stream.comparing import as_case_events, matches, normalise, random_splits
 from tests.stream.grammar import PROSE, SECRET, make_member, make_soup, make_stream
 

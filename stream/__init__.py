@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from stream.readers.formats.responses import ResponsesReader as ResponsesReader
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
-    from stream.repairing.sources import repair as repair
-    from stream.repairing.sources import repair_sync as repair_sync
+    from stream.repairing.streams import repair as repair
+    from stream.repairing.streams import repair_sync as repair_sync
     from stream.routing.router import CueRouter as CueRouter
     from stream.routing.rules import CueRules as CueRules
     from stream.routing.rules import Limits as Limits
@@ -92,7 +92,7 @@ _HOMES = {
         "stream.readers.formats.raw_text": "TextReader",
         "stream.readers.calls.fragments": "complete_calls",
         "stream.reading": "read read_sync",
-        "stream.repairing.sources": "repair repair_sync",
+        "stream.repairing.streams": "repair repair_sync",
         "stream.routing.router": "CueRouter",
         "stream.routing.rules": "CueRules Limits Profile",
         "stream.routing.tool_times": "ToolTimes",

@@ -72,7 +72,7 @@ FLOORS = {
         ("parser",),
         ("literals",),
         ("dialects",),
-        ("table",),
+        ("dialect_table",),
         ("machine",),
     ),
     "stream.readers.text.dialects": (
@@ -83,7 +83,7 @@ FLOORS = {
         ("harmony", "blocks"),
     ),
     "stream.readers.calls": (("values",), ("arguments",), ("order",), ("fragments", "item_calls")),
-    "stream.repairing": (("choice",), ("chat",), ("sse",), ("sources",)),
+    "stream.repairing": (("choice",), ("chat",), ("sse",), ("streams",)),
     "stream.readers.formats": (
         ("failures", "finish_reasons", "framing"),
         ("message_reader", "raw_text"),

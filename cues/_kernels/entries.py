@@ -1,7 +1,7 @@
 """C functions that CPython calls as methods: the way of a frame that needs nothing from Python.
 
 They get (self, arguments, count, keyword names), by CPython's calling convention METH_FASTCALL | METH_KEYWORDS. `self`
-is a tuple that `cues.mixing.backends.entries` makes. They reach objects by functions of CPython's stable ABI alone;
+is a tuple that `cues.mixing.backends.compiled` makes. They reach objects by functions of CPython's stable ABI alone;
 `PyObject_Vectorcall`, public for longer, is part of it since 3.12.
 """
 

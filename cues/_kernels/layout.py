@@ -1,8 +1,8 @@
-"""The layout in memory: the one table that kernels, numpy path and planner agree on.
+"""The layout in memory: the one table that kernels, numpy path and scheduler agree on.
 
 A session's row is 96 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the
 slot for stolen tails are 384 bytes. Indices count items of the memory seen as int64 (`_I64`), int32 (`_I32`), int16
-(`_I16`), float32 (`_F32`) or float64 (`_F64`). The planner alone writes to a voice; a kernel changes the bus.
+(`_I16`), float32 (`_F32`) or float64 (`_F64`). The scheduler alone writes to a voice; a kernel changes the bus.
 
 A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`: `g0 + (g1 − g0)·q(u) + s·h(u)`, where
 `q` is the quintic smoothstep and `h` the quintic that starts with slope 1 and ends flat, so a ramp can take over from
@@ -17,7 +17,7 @@ NEVER = 1 << 62
 
 # The bus of a row.
 POSITION_I64 = 0
-WAKE_I64 = 1  # the planner must run before this sample is mixed; −1: at once
+WAKE_I64 = 1  # the scheduler must run before this sample is mixed; −1: at once
 SPEECH_T0_I64 = 2
 NEXT_T0_I64 = 3
 SPEECH_N_I32 = 8
@@ -29,14 +29,14 @@ NEXT_G1_F32 = 13
 FLAGS_I32 = 14
 SLOTS_I16 = 30
 CHANNELS_I16 = 31  # of a frame, interleaved
-LIMITED_I32 = 16  # the two counters share a word; the planner takes them over
+LIMITED_I32 = 16  # the two counters share a word; the scheduler takes them over
 NONFINITE_I32 = 17
 LIMITER_I64 = 9  # address of the first channel's limiter, or 0
 LEVEL_I64 = 10  # address of the speech level's state, or 0
 HEARD_I64 = 11  # the sample after the last one above `SPEECH_BITS` that was read
 BUS_BYTES = 96
 COUNTED = 1 << 30
-"""A counter that has reached this wakes the planner, long before 32 bits are full."""
+"""A counter that has reached this wakes the scheduler, long before 32 bits are full."""
 LINE_BYTES = 64
 """Of a cache line: a row begins with one, so that what an idle session needs is in one."""
 
@@ -45,7 +45,7 @@ FLAG_GUARD = 2
 FLAG_LIMITER = 4
 FLAG_FOLLOW = 8  # the speech's level is measured
 FLAG_LISTEN = 16  # `HEARD_I64` is kept up while idle, too
-FLAG_YIELD = 32  # a waiting sound is heard: the planner must run before the first sample of speech
+FLAG_YIELD = 32  # a waiting sound is heard: the scheduler must run before the first sample of speech
 FLAG_APART = 64  # the speech comes by `Mixer.hear`: frames are something else
 IDLE_FLAGS = FLAG_GUARD | FLAG_FOLLOW | FLAG_LISTEN | FLAG_APART
 """Flags of a session whose frames pass."""
@@ -75,7 +75,7 @@ HEADER_FLOATS = 4
 SCRATCH_SAMPLES = 1024
 """Items of a frame of several channels, or of int16, that are worked on at once; no more channels than that."""
 
-# The words that a mixer's compiled entries find at `self`; `cues.mixing.backends.entries` writes them.
+# The words that a mixer's compiled entries find at `self`; `cues.mixing.backends.compiled` writes them.
 ENTRY_ROW_I64 = 0  # address of the session's row
 # Objects.
 ENTRY_SLOW_MIX_I64 = 1  # Python's own method

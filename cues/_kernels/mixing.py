@@ -52,7 +52,7 @@ def views(address: int) -> Any:
 
 @kernel
 def promote(row: int) -> None:
-    """Let the next speech ramp take over; the planner sees to it that the one before has come to rest."""
+    """Let the next speech ramp take over; the scheduler ensures that the one before has come to rest."""
     words, ints, floats = views(row)
     words[layout.SPEECH_T0_I64] = words[layout.NEXT_T0_I64]
     words[layout.NEXT_T0_I64] = layout.NEVER
@@ -205,7 +205,7 @@ def mix_part(row: int, source: int, target: int, n: int) -> None:
 @kernel
 def mix_row(row: int, source: int, target: int, n: int) -> None:
     """Mix `n` samples of each channel from `source` into `target` (which may be the same) and move the session on."""
-    # The planner has run: nothing but what the row holds happens within these samples.
+    # The scheduler has run: nothing but what the row holds happens within these samples.
     words, ints, _ = views(row)
     channels = channels_of(row)
     most = n if channels == 1 else layout.SCRATCH_SAMPLES // channels

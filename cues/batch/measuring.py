@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cues.arrays import channels_float32
-from cues.batch.sources import OnRecording
-from cues.batch.table import Row
+from cues.batch.recordings import OnRecording
+from cues.batch.rows import Row
 from cues.library.audiofile import read_recording
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import integrated_lufs, m100_max_lufs, measure, true_peak_dbtp

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cues.batch.sources import OnRecording
-from cues.batch.table import Row
+from cues.batch.recordings import OnRecording
+from cues.batch.rows import Row
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained, replacing, unfinished_name
 from cues.library.audiofile import in_memory, read_channels

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cues.batch.mixing import replace_recording
-from cues.batch.sources import OnRecording
-from cues.batch.table import Row
+from cues.batch.recordings import OnRecording
+from cues.batch.rows import Row
 from cues.errors import CueValueError
 from cues.library.audiofile import read_channels
 from cues.meters.loudness import measure

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from cues.batch.runner import Run, Task, run_batch
-from cues.batch.sources import Source, find_sources
-from cues.batch.table import ENDINGS as TABLES
+from cues.batch.recordings import Source, find_sources
+from cues.batch.rows import ENDINGS as TABLES
+from cues.batch.run import Run, Task, run_batch
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless

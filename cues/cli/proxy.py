@@ -19,7 +19,7 @@ import click
 from cues.cli import _options
 from cues.cli._terminal import harmless
 from stream.errors import StreamError
-from stream.repairing.sources import repaired
+from stream.repairing.streams import repaired
 from stream.replay.recorder import recording
 from stream.services.addresses import api_and_address
 from stream.services.repairing_client import PATH, repair_of

@@ -13,7 +13,7 @@ from cues._kernels import layout
 from cues.arrays import Samples
 from cues.cue import Cue
 from cues.errors import MixerClosedError
-from cues.mixing.backends import entries, selection
+from cues.mixing.backends import compiled, selection
 from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import MixerOptions, NotCopyable, Row
@@ -222,10 +222,10 @@ class Mixer(NotCopyable):
             # CPython shares the keys of instances' dictionaries only if the first instances had them.
             setattr(self, name, None)
             delattr(self, name)
-        if kernels is None or not entries.available():
+        if kernels is None or not compiled.available():
             return
         docs = {name: getattr(Mixer, name).__doc__ for name in slow}
-        methods = entries.methods(kernels, self._row, self._scheduler.channels, slow, docs)
+        methods = compiled.methods(kernels, self._row, self._scheduler.channels, slow, docs)
         for name, method in zip(slow, methods, strict=True):
             if getattr(type(self), name) is getattr(Mixer, name):  # a subclass may override it
                 setattr(self, name, method)

@@ -37,7 +37,7 @@ _NO_TURNS: Mapping[str, int] = MappingProxyType({})  # one for all sessions with
 # More than 20 methods: commands, their effects and the plan change one state, and a frame passes one object, not three.
 @dataclass(slots=True, eq=False)
 class Scheduler:
-    """Scheduler of one session on its row; `cues._kernels.layout` calls it the planner."""
+    """Scheduler of one session on its row."""
 
     row: Row
     options: InitVar[MixerOptions]

@@ -10,7 +10,7 @@ next:
    a stream; `block_reader` adds what formats with typed events share. `failures` unwraps the errors and
    `finish_reasons` knows the reasons of every format.
 3. `text/machine`: text without a marker is an event at once, and nearly all text ends here. Each marker goes to the
-   dialect that owns it, by `text/table`.
+   dialect that owns it, by `text/dialect_table`.
 4. `text/dialects/…`: the readers of bodies, written as if all the text were there. Begin with `json_calls`; the others
    are variations. They use the `Parser` (`text/parser`); `text/__init__` has the order of what is below it.
 5. Calls that came as fields: `calls/fragments` puts together fragments that have an index, `calls/item_calls` those

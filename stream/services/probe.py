@@ -21,8 +21,8 @@ from stream.events import (
 )
 from stream.readers.calls.values import text_of
 from stream.readers.formats.framing import MessageDecoder
+from stream.readers.text.dialect_table import ROWS
 from stream.readers.text.patterns import normalize
-from stream.readers.text.table import ROWS
 from stream.services.connection import Connection
 from stream.services.runner import ToolRunner
 from stream.services.source import ChatSource

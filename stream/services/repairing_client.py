@@ -11,7 +11,7 @@ from cues.extras import needed
 from stream.errors import MissingFeatureError
 from stream.redaction import logged_list
 from stream.repairing.chat import ChatRepair
-from stream.repairing.sources import repaired, repaired_sync
+from stream.repairing.streams import repaired, repaired_sync
 
 __all__ = ["PATH", "repair_of", "repairing_client", "repairing_client_sync", "repairing_hooks"]
 

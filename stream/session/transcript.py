@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolCallEnd, ToolResult
 from stream.routing.spans import Span
-from stream.session.record import HeardWord, TurnRecord
+from stream.session.turn_record import HeardWord, TurnRecord
 
 __all__ = ["News", "transcript_of"]
 

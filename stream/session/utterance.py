@@ -10,7 +10,7 @@ import numpy as np
 from cues import Pacer
 from stream.clock import Clock
 from stream.errors import SpeakerError
-from stream.session.record import TurnRecord
+from stream.session.turn_record import TurnRecord
 from stream.speech.speaker import Speaker, Speech
 
 __all__ = ["Utterance"]

@@ -20,8 +20,8 @@ from stream.routing.router import CueRouter
 from stream.routing.rules import Limits
 from stream.routing.spans import notify
 from stream.session.history import ChatHistory, heard_text
-from stream.session.record import HeardWord, Seen, TurnRecord
 from stream.session.transcript import News, transcript_of
+from stream.session.turn_record import HeardWord, Seen, TurnRecord
 from stream.session.utterance import Utterance
 from stream.speech.speaker import SAMPLE_RATE, Speaker
 from stream.word_chunks import words

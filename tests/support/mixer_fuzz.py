@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import cues
-from cues.mixing.backends import entries, selection
+from cues.mixing.backends import compiled, selection
 from tests.support.mixing_scripts import random_command
 
 DTYPES = ["f4", "f4", "f4", "f4", "f8", "f2", "i2", "c8", "O", ">f4", "?", "U3", "M8[s]", [("a", "f4")], "V4"]
@@ -151,7 +151,7 @@ def main():
     faulthandler.enable()
     n_calls, seed = (int(number) for number in [*sys.argv[1:], "4000", "1"][:2])
     cues.warm_up()
-    if not entries.available():
+    if not compiled.available():
         raise SystemExit("there are no compiled entries here")
     cue = cues.Cue(name="a", samples=0.3 * np.sin(np.arange(2000) * 0.3))
     np.seterr(all="ignore")

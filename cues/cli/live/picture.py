@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cues.cue import Cue
-    from stream.session.record import Sounded, TurnRecord
+    from stream.session.turn_record import Sounded, TurnRecord
 
 
 __all__ = ["draw_turn", "ducking_db"]

@@ -24,7 +24,7 @@ from stream.clock import WallClock
 from stream.events import Finish, ServiceEvent, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.services.source import ChatSource
 from stream.session import VoiceSession
-from stream.session.record import Sounded, TurnRecord
+from stream.session.turn_record import Sounded, TurnRecord
 from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 

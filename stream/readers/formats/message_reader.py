@@ -15,8 +15,8 @@ from stream.readers.calls.values import NOTHING, count, dumps, fields_of, text_o
 from stream.readers.formats.finish_reasons import ended_early
 from stream.readers.formats.framing import MessageDecoder
 from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
+from stream.readers.text.dialect_table import table_for
 from stream.readers.text.machine import NOTHING_KNOWN, TextMachine
-from stream.readers.text.table import table_for
 
 __all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
 

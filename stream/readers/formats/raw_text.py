@@ -7,8 +7,8 @@ from stream.events import Event, Finish
 from stream.readers.calls.order import CallOrder
 from stream.readers.formats.finish_reasons import ended_early
 from stream.readers.options import MAX_ARGUMENT_CHARS, Tools, declared_names
+from stream.readers.text.dialect_table import table_for
 from stream.readers.text.machine import TextMachine
-from stream.readers.text.table import table_for
 
 __all__ = ["TextReader"]
 

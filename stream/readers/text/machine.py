@@ -10,10 +10,10 @@ from collections.abc import Generator
 
 from stream.events import TextDelta
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
+from stream.readers.text.dialect_table import Table
 from stream.readers.text.dialects import harmony, reasoning
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import SPACE, Run, Shape, normalize, shape_of
-from stream.readers.text.table import Table
 from stream.readers.text.tags import SEPARATOR, begun_tag
 
 __all__ = ["NOTHING_KNOWN", "TextMachine"]

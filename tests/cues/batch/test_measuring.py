@@ -3,8 +3,8 @@ import pytest
 
 import cues
 from cues.batch.measuring import COLUMNS, Measure
-from cues.batch.runner import run_batch, run_task
-from cues.batch.sources import find_sources
+from cues.batch.recordings import find_sources
+from cues.batch.run import run_batch, run_task
 from cues.errors import CueError
 from tests.support.packs import cut_in_the_middle, soft, tone, write
 
@@ -81,7 +81,7 @@ def test_processes_and_a_cluster_of_two_workers_give_the_same_table(folder, tmp_
 
 
 def test_a_scheduler_that_is_not_there_is_an_error(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("cues.batch.runner._CONNECT_S", 0.2)
+    monkeypatch.setattr("cues.batch.run._CONNECT_S", 0.2)
     with pytest.raises(CueError, match="no Dask scheduler at"):
         run_batch([Measure(find_sources(str(folder))[0])], tmp_path / "t.csv", COLUMNS, dask="tcp://127.0.0.1:9")
 

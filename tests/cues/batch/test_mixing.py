@@ -4,8 +4,8 @@ import soundfile
 
 from cues.batch.mixing import Mix, sweep
 from cues.batch.plan import read_plan
-from cues.batch.runner import run_task
-from cues.batch.sources import find_sources
+from cues.batch.recordings import find_sources
+from cues.batch.run import run_task
 from cues.errors import CueValueError
 from cues.synthesis.catalog import CATALOG
 from tests.support.packs import tone, write

@@ -12,7 +12,7 @@ import soundfile
 
 import cues
 from cues._kernels.object_file import load_kernels
-from cues.batch.runner import run_task
+from cues.batch.run import run_task
 from cues.extras import pip_install
 from tests.support.packs import cut_in_the_middle, soft, tone, write
 
@@ -117,7 +117,7 @@ def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls
         yield from map(run_task, tasks[:2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cues.batch.runner._run_tasks", interrupted)
+    monkeypatch.setattr("cues.batch.run._run_tasks", interrupted)
     result = run("batch", "measure", "calls")
     assert result.code == 130
     assert result.err.endswith("cues: interrupted; 1 of 3 are done and kept, 1 failed: the same command resumes\n")

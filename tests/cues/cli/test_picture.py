@@ -10,7 +10,7 @@ from cues.cli.live import picture
 from cues.cli.live.picture import draw_turn, ducking_db
 from cues.show.audition import over_speech, stand_in_speech
 from stream.events import TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.session.record import HeardWord, Seen, Sounded, TurnRecord
+from stream.session.turn_record import HeardWord, Seen, Sounded, TurnRecord
 
 RATE = 24000
 SPEECH = stand_in_speech(RATE)

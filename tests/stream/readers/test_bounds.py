@@ -20,7 +20,7 @@ from stream import (
     ToolCallStart,
 )
 from stream.readers.calls import fragments, order
-from stream.readers.text.table import table_for
+from stream.readers.text.dialect_table import table_for
 from stream.repairing.chat import ChatRepair
 from tests.stream.providers import read_all
 

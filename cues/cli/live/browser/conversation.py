@@ -23,7 +23,7 @@ from stream.clock import WallClock
 from stream.events import ServiceEvent, ToolCallStart
 from stream.services.source import ChatSource
 from stream.session import ChatHistory, VoiceSession
-from stream.session.record import TurnRecord
+from stream.session.turn_record import TurnRecord
 from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE, Speaker
 

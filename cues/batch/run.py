@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from cues.batch.table import Row, Table
+from cues.batch.rows import Row, Table
 from cues.errors import CueError, reason_of
 from cues.extras import needed
 

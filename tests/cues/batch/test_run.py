@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cues.batch.runner import run_batch
+from cues.batch.run import run_batch
 from cues.errors import CueError, CueValueError
 from tests.support.batch_tasks import Count, DiskFull, Fail, KillAlways, KillOnce
 
