@@ -70,11 +70,11 @@ def chat_body(
     `usage` asks the Chat Completions endpoint for token counts at the end of a stream.
     """
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": stream, **_tool_fields(tools, fields)}
-    temperature, think = fields.get("temperature"), fields.get("think")
+    temperature, think, extra = fields.get("temperature"), fields.get("think"), dict(fields.get("extra") or {})
     if api == "ollama":
         body["messages"] = [*_ollama_messages(messages)]
         body["format"] = _schema_of(fields)
-        body["options"] = None if temperature is None else {"temperature": temperature}
+        body["options"] = present({"temperature": temperature}) | dict(extra.pop("options", None) or {}) or None
         body["think"] = think
     else:
         # Strict servers refuse the field of another API.
@@ -83,7 +83,7 @@ def chat_body(
         body["response_format"] = _response_format_of(fields)
         body["temperature"] = temperature
         body["reasoning_effort"] = EFFORTS.get(think, think)
-    return present(body) | dict(fields.get("extra") or {})
+    return present(body) | extra
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class Connection:
         think : bool, {"low", "medium", "high", "max"} or None
             Whether, or how much, a reasoning model thinks.
         extra : Mapping or None
-            Further fields of the body; they override all others.
+            Further fields of the body; they override all others. `options` of Ollama are merged one by one.
 
         Raises
         ------

@@ -137,12 +137,14 @@ class ToolRunner(Wrapper):
         added : list or None
             The messages of the rounds (calls and results) are appended to it, for the caller's history.
         **fields
-            As in `Connection.chat`; `tool_choice` applies to the first round only, so that a forced call can end.
+            As in `Connection.chat`; `tool_choice` applies to the first round only, so that a forced call can end,
+            but `"none"` to all: a call that comes all the same is not run.
         """
         history, offered = list(messages), self.tools if tools is None else as_tools(tools)
         rounds, answer = self._rounds or ROUNDS[self.capabilities.multi_turn], Answer()
         wanted = fields.get("parallel_tool_calls")
         at_once = self._parallel and (self.capabilities.parallel if wanted is None else wanted)
+        forbidden = "tool_choice is 'none'" if fields.get("tool_choice") == "none" else ""
         for number in range(rounds + 1):
             answer = Answer(first_index=answer.next_index)
             last = number == rounds
@@ -155,8 +157,8 @@ class ToolRunner(Wrapper):
             by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
             if answer.failed or not (answer.calls and by_client):
                 return
-            used_up = f"{rounds} rounds of calls are used up" if last else ""
-            async with aclosing(self._run(answer, at_once=at_once, not_run=used_up)) as running:
+            not_run = f"{rounds} rounds of calls are used up" if last else forbidden
+            async with aclosing(self._run(answer, at_once=at_once, not_run=not_run)) as running:
                 async for result in running:
                     self._count(result)
                     yield result
@@ -166,7 +168,8 @@ class ToolRunner(Wrapper):
             history += spoken
             if added is not None:
                 added += spoken
-            fields.pop("tool_choice", None)
+            if not forbidden:
+                fields.pop("tool_choice", None)
 
     def _count(self, event: ServiceEvent) -> None:
         if isinstance(event, InvalidToolCall):

@@ -3,7 +3,7 @@
 import pytest
 
 from stream.errors import StreamTypeError, StreamValueError
-from tests.support.model_server import BOTH, QUESTION, TOOLS, chat, running, says
+from tests.support.model_server import BOTH, QUESTION, TOOLS, calling, chat, running, says
 
 APIS = ("chat", "ollama")
 
@@ -105,6 +105,12 @@ def test_images_are_written_as_the_native_endpoint_takes_them():
     assert message["messages"] == [{"role": "user", "content": "What is this?", "images": ["iVBORw0"]}]
 
 
+def test_more_options_for_ollama_leave_the_temperature():
+    more = {"options": {"num_ctx": 8192}, "keep_alive": "5m"}
+    body = chat("ollama-plain-text", endpoint="ollama", temperature=0.2, extra=more).bodies[0]
+    assert (body["options"], body["keep_alive"]) == ({"temperature": 0.2, "num_ctx": 8192}, "5m")
+
+
 # Tool choice
 
 
@@ -133,6 +139,14 @@ def test_a_choice_of_no_tool_sends_no_tools_and_none_is_called(endpoint):
     (body,) = exchange.bodies
     assert not {"tools", "tool_choice"} & set(body)
     assert (exchange.text, exchange.results) == ("I may not look.", [])
+
+
+@BOTH
+def test_a_call_that_comes_although_no_tool_was_chosen_is_not_run_and_no_tool_is_offered_after_it(endpoint):
+    exchange = running(calling(("read_file", {"path": "a"})), TOOLS, endpoint, {"tool_choice": "none"})
+    assert [is_error for _, is_error, _ in exchange.results] == [True]
+    assert exchange.text == "Done."
+    assert not any("tools" in body for body in exchange.bodies)
 
 
 @BOTH
