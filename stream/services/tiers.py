@@ -50,6 +50,11 @@ POLITE_END = re.compile(
     r"((please|thanks|thank you|for me|right now|now|at the moment|currently|again|if you can|if possible|would you|ok"
     r"|okay) )*$"
 )
+FOLLOW_UP = re.compile(
+    r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|go ahead|do (it|that|so)) )+"
+    r"|(and|or|what about|how about) ((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
+)
+"""A question that says nothing without the one before it: "Yes, please", "And in the kitchen?"."""
 WORD = re.compile(r"(?<!\w)[~.]{0,2}/[\w./-]+|[\w']+(?:\.\w+)*")
 SENTENCE_END = re.compile(r"[.?!;:,]+(?=\s|$)|\n+")
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -219,8 +224,9 @@ class KeywordClassifier:
 class ToolTiers(Wrapper):
     """A source that offers only the tools of the question's tier.
 
-    A tool that the question or `tool_choice` names is offered, too. A general question gets no tools. A tier whose
-    patterns match no tool is a warning in the log.
+    A tool that the question or `tool_choice` names is offered, too. A general question gets no tools, but "Yes, please"
+    or "And in the kitchen?" gets those of the question before it. A tier whose patterns match no tool is a warning in
+    the log.
 
     Parameters
     ----------
@@ -272,8 +278,12 @@ class ToolTiers(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; the tools to offer are chosen from `tools`."""
         every = self._tools if tools is None else as_tools(tools)
-        asked = (message for message in reversed(messages) if message.get("role") == "user")
-        chosen = await self.choose(text_of(next(asked, {})), every)
+        chosen: tuple[Tool, ...] = ()
+        for question in (text_of(message) for message in reversed(messages) if message.get("role") == "user"):
+            chosen = await self.choose(question, every)
+            said = "".join(f"{word} " for word in WORD.findall(question[:LONGEST].lower()))
+            if chosen or not FOLLOW_UP.fullmatch(said):
+                break
         choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
         if isinstance(choice, dict):
             forced = choice["function"]["name"]

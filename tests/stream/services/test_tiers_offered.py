@@ -8,12 +8,12 @@ from tests.support.house_tools import BROWSER, HOUSE, ZWAVE, listed
 from tests.support.model_server import BOTH, chat, says
 
 
-def offered(question, endpoint="chat", model="mistral", tools=HOUSE, **options):
+def offered(question, endpoint="chat", model="mistral", tools=HOUSE, earlier=(), **options):
     exchange = chat(
         "ollama-plain-text",
         endpoint=endpoint,
         model=model,
-        messages=[{"role": "user", "content": question}],
+        messages=[*earlier, {"role": "user", "content": question}],
         tools=tools,
         wrap=lambda c: stream.services.ToolTiers(c, **options),
     )
@@ -34,6 +34,22 @@ def offered(question, endpoint="chat", model="mistral", tools=HOUSE, **options):
 )
 def test_a_device_question_gets_the_device_tools_alone(endpoint, question):
     assert offered(question, endpoint) == ZWAVE
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "tools"),
+    [
+        ("Is the heater on?", ["Yes, please."], ZWAVE),
+        ("Turn on the lamp", ["And in the kitchen?", "ok"], ZWAVE),
+        ("What time is it?", ["What about Tokyo?"], ["get_current_datetime"]),
+        ("Turn on the lamp", ["And who was Newton?"], []),
+        ("Turn on the lamp", ["Who was Newton?", "Yes, go ahead"], []),
+        ("Turn on the lamp", ["Thank you!"], []),
+    ],
+)
+def test_a_follow_up_gets_the_tools_of_the_question_before_it(first, then, tools):
+    earlier = [{"role": "user", "content": question} for question in (first, *then[:-1])]
+    assert offered(then[-1], earlier=earlier) == tools
 
 
 def test_a_tool_that_the_choice_names_is_offered_and_chosen():
