@@ -39,13 +39,14 @@ def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = [*_lines(text, as_json=path.suffix.lower() in (".jsonl", ".ndjson"))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CueError(f"{path}: cannot be read: {reason_of(error)}") from error
     cues: dict[str, list[tuple[str, float, float]]] = {}
     outputs: dict[str, str] = {}
     owners: dict[PurePath, str] = {}
     faults: list[str] = []
-    for number, line in _lines(text, as_json=path.suffix.lower() in (".jsonl", ".ndjson")):
+    for number, line in lines:
         try:
             file, output, cue = _entry(line, path.parent, known_cues)
         except (ValueError, TypeError, RecursionError) as error:

@@ -43,7 +43,7 @@ class Table:
             text = self.path.read_bytes().decode("utf-8", "surrogateescape")
         if text and not text.startswith(self._heading or '{"file": '):
             raise CueError(f"{self.path}: is not a table of this command; name another one, or replace it with --fresh")
-        return {row["key"]: row for row in self._rows(text) if row.get("status") == "ok" and row.get("key")}
+        return {str(row["key"]): row for row in self._rows(text) if row.get("status") == "ok" and row.get("key")}
 
     def write(self, rows: Iterable[Row]) -> None:
         """Replace the file by these rows; on an error, the old one stays."""
@@ -65,9 +65,12 @@ class Table:
 
     def _rows(self, text: str) -> Iterator[Row]:
         lines = csv.DictReader(io.StringIO(text, newline="")) if self._csv else text.split("\n")
-        for line in lines:
-            with contextlib.suppress(ValueError):  # a line that was cut off
-                yield json.loads(line) if isinstance(line, str) else {name: _cell(name, line[name]) for name in line}
+        with contextlib.suppress(csv.Error):  # a cell without its end
+            for line in lines:
+                with contextlib.suppress(ValueError, RecursionError):  # a line that was cut off
+                    row = json.loads(line) if isinstance(line, str) else {one: _cell(one, line[one]) for one in line}
+                    if isinstance(row, dict):
+                        yield row
 
 
 def _csv_line(cells: Iterable[Any]) -> str:

@@ -76,7 +76,7 @@ def _request(model: str | None, prompt: str | None, tools: Path | None) -> dict[
 def _json_file(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise click.UsageError(f"{str(path)!r} is not JSON: {harmless(str(error))}") from error
 
 

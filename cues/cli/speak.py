@@ -84,5 +84,5 @@ def _tools(path: Path | None) -> list[stream.Tool]:
         definitions = json.loads(path.read_text(encoding="utf-8"))
         # A dictionary's keys would be read as tools.
         return list(as_tools(definitions if isinstance(definitions, list) else [definitions]))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise click.UsageError(f"{str(path)!r} holds no tool definitions: {harmless(reason_of(error))}") from error

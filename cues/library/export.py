@@ -97,7 +97,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

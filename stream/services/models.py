@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from stream.checks import check_choice, check_whole_number
+from stream.checks import are_texts, check_choice, check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.services.tool import Tool
 
@@ -86,12 +86,19 @@ def load_families(path: Path | str) -> list[dict[str, Any]]:
     """The `[[family]]` entries of an override file; raises `StreamValueError` for a file with any other form."""
     try:
         entries = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("family", [])
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StreamValueError(f"cannot read model capabilities from {path}: {error}") from error
+    return _checked(entries, str(path))
+
+
+def _checked(entries: Any, where: str) -> list[dict[str, Any]]:
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise StreamValueError(f"{where}: the families must be a list of tables")
     for entry in entries:
-        unknown = sorted(set(entry) - KEYS - {"name", "patterns"})
-        if unknown or not entry.get("patterns"):
-            raise StreamValueError(f"{path}: a family needs `patterns` and allows {sorted(KEYS)}, not {unknown}")
+        unknown = [name for name in entry if name not in KEYS | {"name", "patterns"}]
+        if unknown or not entry.get("patterns") or not are_texts(entry["patterns"]):
+            needs = "a family needs `patterns`, a list of texts,"
+            raise StreamValueError(f"{where}: {needs} and allows {sorted(KEYS)}, not {unknown}")
         _made(entry, "override")
     return list(entries)
 
@@ -115,7 +122,7 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     """
     if not isinstance(model, str):
         raise StreamTypeError(f'model is {model!r}; it must be a model\'s name, such as "qwen3:8b"')
-    entries = load_families(overrides) if isinstance(overrides, (str, Path)) else overrides or ()
+    entries = load_families(overrides) if isinstance(overrides, (str, Path)) else _checked(overrides or (), "overrides")
     name = model.strip().lower().rsplit("/", 1)[-1]  # without a registry's path
     for suffix in (":cloud", "-cloud", ":latest"):
         name = name.removesuffix(suffix)

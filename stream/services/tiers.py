@@ -127,7 +127,7 @@ def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
         tiers = tuple(Tier(**{"name": "", **entry}) for entry in entries)
         if len({tier.name for tier in tiers}) < max(len(tiers), 1):
             raise StreamValueError("it needs one [[tier]] or more, each with a name of its own")
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StreamValueError(f"cannot read tiers from {source}: {error}") from error
     return tiers
 

@@ -6,7 +6,7 @@ from cues.batch.mixing import Mix, sweep
 from cues.batch.plan import read_plan
 from cues.batch.recordings import find_sources
 from cues.batch.run import run_task
-from cues.errors import CueValueError
+from cues.errors import CueError, CueValueError
 from cues.synthesis.catalog import CATALOG
 from tests.support.packs import tone, write
 
@@ -52,6 +52,11 @@ def test_lines_with_the_same_file_put_several_cues_into_it(tmp_path):
 def test_what_is_wrong_with_a_plan_is_told_with_its_line(tmp_path, text, told):
     with pytest.raises(CueValueError, match=told):
         plan(tmp_path, text)
+
+
+def test_a_plan_with_a_cell_without_end_cannot_be_read(tmp_path):
+    with pytest.raises(CueError, match=r"plan.csv: cannot be read: field larger"):
+        plan(tmp_path, 'file,cue,time_s\n"' + "x" * 140000)
 
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])

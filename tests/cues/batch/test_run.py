@@ -145,6 +145,13 @@ def test_a_line_that_a_crash_cut_short_is_done_again_and_the_others_read_as_writ
     assert table.read_bytes() == whole
 
 
+def test_lines_that_are_not_rows_are_skipped(table, notes):
+    run_batch(counts(notes, 2), table, COLUMNS, workers=1)
+    with table.open("a") as file:
+        file.write("5\n" + "[" * 99999 + '\n"' + "x" * 140000)
+    assert run_batch(counts(notes, 2), table, COLUMNS, workers=1).resumed == 2
+
+
 @pytest.mark.parametrize("content", ["file,cue,time_s\na.wav,agent,1\n", "[1, 2]\n"], ids=["a plan", "no table"])
 def test_a_file_that_is_no_table_of_ours_is_kept(table, notes, content):
     table.write_text(content)

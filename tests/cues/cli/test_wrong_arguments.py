@@ -14,7 +14,8 @@ BOTH = "standard output holds either the JSON or the file"
 
 @pytest.fixture
 def files(run, tmp_path):
-    """A pack, and a recording of 1 s."""
+    """A pack, a recording of 1 s, and JSON that nests too deep."""
+    (tmp_path / "deep.json").write_text("[" * 99999)
     assert run("new-pack", "mine").code == 0
     soundfile.write(tmp_path / "speech.wav", np.full(24000, 0.1), 24000)
 
@@ -37,6 +38,8 @@ def files(run, tmp_path):
         ("diff mine nope", 2, "'mine' is a folder and 'nope' is not; give two packs, or two sounds"),
         ("batch mix speech.wav", 1, "speech.wav: cannot be read: it is not text in UTF-8"),
         ("speak x --base-url http://h --model m --tools speech.wav", 2, "it is not text in UTF-8"),
+        ("speak x --base-url http://h --model m --tools deep.json", 2, "'deep.json' holds no tool definitions"),
+        ("record http://h/v1 --body deep.json -o x.sse", 2, "'deep.json' is not JSON"),
         ("replay speech.wav", 1, r"it begins with b'RIFF"),
     ],
 )

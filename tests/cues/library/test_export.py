@@ -68,7 +68,9 @@ def test_an_export_in_another_format_takes_the_place_of_the_first_and_says_so(tm
 
 
 @pytest.mark.parametrize("file_format", ["wav", "flac"])
-@pytest.mark.parametrize("sidecar", ["{}", None, "[]", "{"], ids=["changed", "missing", "another program's", "broken"])
+@pytest.mark.parametrize(
+    "sidecar", ["{}", None, "[]", "{", "[" * 99999], ids=["changed", "missing", "another program's", "broken", "deep"]
+)
 def test_a_sound_of_ones_own_is_kept_and_named_and_the_other_cues_are_exported(tmp_path, file_format, sidecar):
     assert run(tmp_path).exit_code == 0
     if sidecar is None:

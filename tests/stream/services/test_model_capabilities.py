@@ -64,8 +64,12 @@ def test_an_override_file_wins_key_by_key(tmp_path):
         '[[family]]\npatterns=["x"]\nmaxtools=1\n',
         '[[family]]\npatterns=["x"]\nformat="xml"\n',
         '[[family]]\npatterns=["x"]\nmin_ollama="new"\n',
+        "family = 3",
+        "family = [3]",
+        "[[family]]\npatterns = [3]",
+        f"family = {'[' * 9999}",
     ],
-    ids=["no toml", "no patterns", "unknown key", "unknown value", "no version"],
+    ids=["no toml", "no patterns", "unknown key", "unknown value", "no version", "number", "numbers", "texts", "deep"],
 )
 def test_an_override_file_that_is_wrong_is_refused(tmp_path, text):
     file = tmp_path / "models.toml"

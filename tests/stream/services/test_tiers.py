@@ -225,6 +225,7 @@ def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
         ("[[tier]", "cannot read tiers from .*tiers.toml"),
         ("", r"tiers.toml: it needs one \[\[tier\]\] or more"),
         ("tier = 3", "cannot read tiers from .*tiers.toml"),
+        (f"tier = {'[' * 9999}", "cannot read tiers from .*tiers.toml"),
         ("[[tier]]\nname = 'a'\nkeyword = ['b']", "'keyword'"),
         ("[[tier]]\ntools = ['a']", "name is ''; it must be text that is not empty"),
         ("[[tier]]\nname = 'a'\n[[tier]]\nname = 'a'", "each with a name of its own"),
