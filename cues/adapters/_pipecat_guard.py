@@ -1,11 +1,13 @@
 """Split a model's text, for Pipecat, into words to speak and calls to run."""
 
+import asyncio
 import logging
 import secrets
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipecat.frames.frames import (
+    ErrorFrame,
     Frame,
     FunctionCallsStartedFrame,
     InterruptionFrame,
@@ -20,6 +22,7 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
+from pipecat.utils.errors import ErrorCategory
 
 from stream.events import Event, ReasoningDelta, ServiceEvent, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.calls.values import fields_of
@@ -49,15 +52,16 @@ class TextGuard:
         self._context: LLMContext | None = None
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
         self._native: dict[str, tuple[str, Any]] = {}
-        self._has_failed = False
-        self._ended: dict[int, tuple[dict[str, tuple[str, Any]], bool]] = {}  # the same, by the end frame's id
+        self._failure = ""
+        self._ended: dict[int, tuple[dict[str, tuple[str, Any]], str, bool]] = {}  # the same, by the end frame's id
+        self.failure = ""  # of the response that has ended
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
             "on_before_process_frame": self._before_frame,
             "on_before_push_frame": self._before_push,
             "on_error": self._on_error,
         }
-        if llm is not None and is_on:
+        if llm is not None:
             for event, handler in self._handlers.items():
                 llm.add_event_handler(event, handler)
         self._restart()
@@ -84,14 +88,17 @@ class TextGuard:
     def _before_push(self, _: Any, frame: Frame) -> None:
         match frame:
             case LLMFullResponseStartFrame():
-                self._native, self._has_failed = {}, False
+                self._native, self._failure = {}, ""
             case FunctionCallsStartedFrame():
                 self._native |= {call.tool_call_id: _said(call) for call in frame.function_calls}
             case LLMFullResponseEndFrame():
-                self._ended[frame.id] = self._native, self._has_failed
+                task = asyncio.current_task()
+                is_cut = task is not None and task.cancelling() > 0  # by an interruption, whose frame comes later
+                self._ended[frame.id] = self._native, self._failure, is_cut
 
-    def _on_error(self, *_: Any) -> None:
-        self._has_failed = True
+    def _on_error(self, _: Any, error: ErrorFrame) -> None:
+        if error.category is not ErrorCategory.APPLICATION:  # a tool's, which may belong to an earlier response
+            self._failure = error.error or "the model failed"
 
     # The frames of a response.
 
@@ -108,11 +115,13 @@ class TextGuard:
                 if isinstance(frame, InterruptionFrame):
                     self._ended.clear()
             case LLMFullResponseEndFrame():
-                native, has_failed = self._ended.pop(frame.id, ({}, False))
+                native, self.failure, is_cut = self._ended.pop(frame.id, ({}, "", False))
+                if is_cut:
+                    self._restart()
                 reader, self._reader = self._reader, None
-                events = [] if reader is None else reader.close(None if has_failed else "stop")
+                events = [] if reader is None else reader.close(None if self.failure else "stop")
                 frames = [*self._frames_of(events, frame), *self._end_of_thoughts()]
-                return [*frames, *await self._run_calls(native, has_failed=has_failed), frame]
+                return [*frames, *await self._run_calls(native), frame]
         return [frame]
 
     def _frames_of(self, events: list[Event], like: Frame) -> list[Frame]:
@@ -146,7 +155,7 @@ class TextGuard:
             self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, event.arguments, self._context))
         return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
 
-    async def _run_calls(self, native: dict[str, tuple[str, Any]], *, has_failed: bool) -> list[Frame]:
+    async def _run_calls(self, native: dict[str, tuple[str, Any]]) -> list[Frame]:
         """Have the service run what it has not run itself; the frames for what does not run."""
         calls: list[FunctionCallFromLLM] = []
         dropped: list[Frame] = []
@@ -154,7 +163,7 @@ class TextGuard:
         recovered, self._recovered = self._recovered, []
         for call in recovered:
             is_own = _said(call) in own
-            why = "" if is_own else self._obstacle(call.function_name, has_failed=has_failed)
+            why = "" if is_own else self._obstacle(call.function_name)
             if why:
                 _log(call.function_name, why)
             if is_own or why:
@@ -166,11 +175,11 @@ class TextGuard:
             await self._llm.run_function_calls(calls)
         return dropped
 
-    def _obstacle(self, name: str, *, has_failed: bool) -> str:
+    def _obstacle(self, name: str) -> str:
         """Why a call cannot run; the service itself answers calls of tools that it does not know."""
         if self._llm is None or self._context is None:
             return "create(llm=…) would run it"
-        if has_failed:
+        if self.failure:
             return "the response broke off"
         offered = self._offered()
         return "" if offered and (name in offered or not self._llm.has_function(name)) else "not offered"

@@ -74,6 +74,7 @@ class VoiceCues(PacedWriter):
                     self.router.handle(told)
                     if isinstance(told, TextDelta) and told.channel != "json":
                         yield told.text
+            self.router.end_stream()  # also if a tool's output is the final one
         finally:
             del self._runs[id(run)]
 

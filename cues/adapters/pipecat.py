@@ -18,7 +18,7 @@ from cues.extras import require
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
-from stream.events import Finish, InvalidToolCall, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import CueRouter
 
 PIPECAT = require("pipecat")
@@ -116,6 +116,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         frame.is_taken = True
         if frame.ended_call is not None:
             self._cues.router.end_call(frame.ended_call)
+            if not self._cues.router.waits:
+                self._cues.router.end_stream()  # nobody asks the model
         elif frame.event is None:
             self._cues.router.barge_in()
             self._cut = True
@@ -187,7 +189,8 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 has_calls, self._has_calls = self._has_calls, False
                 has_calls |= self._guard.has_run
                 # The calls of this response may have ended already, and more responses follow.
-                return [] if has_calls else [CueFrame(Finish("stop"))]
+                failure = self._guard.failure
+                return [] if has_calls else [CueFrame(StreamFailed(failure) if failure else Finish("stop"))]
             case FunctionCallsStartedFrame():
                 self._has_calls |= self._guard.note(frame.function_calls)
                 return [report for call in frame.function_calls for report in self._called(call)]
@@ -218,6 +221,8 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         reports = [self._ended(frame, is_error=failed, content=content)]
         if content == LLMService.MISSING_FUNCTION_CALL_MESSAGE_TEMPLATE.format(function_name=name):
             reports.insert(0, CueFrame(InvalidToolCall(name, self._guard.id_of(frame), 0, "unknown_tool", content)))
+        if not _asks_the_model(frame):
+            reports.append(CueFrame(ended_call=self._guard.id_of(frame)))
         self._guard.forget(frame)
         return reports
 
@@ -229,6 +234,12 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     def _ended(self, call: Any, *, is_error: bool, content: str) -> CueFrame:
         name, call_id = call.function_name, self._guard.id_of(call)
         return CueFrame(ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content=content))
+
+
+def _asks_the_model(frame: FunctionCallResultFrame) -> bool:
+    """Whether Pipecat asks the model for an answer to a result, when no call of its group runs."""
+    asks = frame.run_llm if frame.properties is None or frame.properties.run_llm is None else frame.properties.run_llm
+    return bool(frame.result) and asks is not False
 
 
 def create(

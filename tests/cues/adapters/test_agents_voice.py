@@ -205,6 +205,19 @@ def test_a_workflow_of_ones_own_takes_its_text_from_the_voice():
     assert ends_with(heard, SHORT)
 
 
+def test_a_run_whose_last_word_is_a_tools_output_ends_the_turn():
+    def stopping(voice, model):
+        return agent_of(voice, model, tool_use_behavior="stop_on_first_tool")
+
+    async def script(pipeline, voice, _):
+        await voice.play(await pipeline.run(SILENCE))
+        assert voice.router.is_over
+
+    _, sounded, requests = converse(script, CALL, SAY, workflow=stopping)
+    assert sounded == ["tool_call", "success"]
+    assert len(requests) == 1
+
+
 def test_a_run_that_fails_on_an_unknown_tool_sounds_as_an_error_once():
     options = {"run_config": UNTRACED, "tools": None}
     heard, is_over, _ = play(AgentsVoiceTalk, TURNS["unknown tool"], lasts_s=20.0, interrupt_s=15.0, **options)

@@ -129,6 +129,11 @@ def test_an_interruption_between_call_and_result_ends_the_turn(pipeline):
     assert told.cues == ["tool_call"]
 
 
+def test_in_pipecat_a_call_that_an_interruption_cuts_off_is_no_error_and_is_not_spoken():
+    told = ask(in_pipecat, BEFORE + TAGGED, interrupt_s=0.25)
+    assert (told.spoken, told.ran, told.cues) == (BEFORE.strip(), [], ["tool_call"])
+
+
 def test_in_the_agents_sdk_a_call_of_a_tool_that_was_not_offered_is_dropped():
     told = ask(in_agents, BEFORE + tagged("Oslo", "get_whether"), ANSWER)
     assert (told.spoken, told.ran, told.cues, told.failure) == (BEFORE.strip(), [], [], None)

@@ -13,6 +13,8 @@ from pipecat.frames.frames import (
     FunctionCallResultProperties,
     FunctionCallsStartedFrame,
     InterruptionFrame,
+    LLMFullResponseStartFrame,
+    LLMTextFrame,
     MixerControlFrame,
     MixerEnableFrame,
     MixerUpdateSettingsFrame,
@@ -33,6 +35,7 @@ from tests.support.turn_matrix import play as play_turn
 CHUNK = round(CHUNK_S * RATE)
 FADE = round(0.03 * RATE)
 SILENT = {}
+CANCELLED = FunctionCallCancelFrame("read_file", "1")
 
 
 def called(*ids, name="read_file"):
@@ -116,13 +119,33 @@ def test_ten_parallel_calls_sound_once_and_one_call_told_twice_too():
         (result("1", error="it broke"), ["error"]),
         (result("1", value={"error": "no such file"}), ["error"]),
         (result("1", properties=FunctionCallResultProperties(is_final=False)), []),
-        (FunctionCallCancelFrame("read_file", "1"), []),
+        (CANCELLED, []),
     ],
     ids=["result", "raised", "result that says error", "intermediate", "cancelled"],
 )
 def test_only_the_final_result_decides_how_it_ended(frame, cue):
     _, mixer = play(after_a_call(frame), is_error=lambda value: isinstance(value, dict) and "error" in value)
     assert [span.cue for span in mixer.router.spans if span.cue not in ("working", "tool_call")] == cue
+
+
+NO_ANSWER = FunctionCallResultProperties(run_llm=False)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [result("1", properties=NO_ANSWER), result("1", run_llm=False), result("1", value=None), CANCELLED],
+    ids=["says so", "its frame says so", "empty", "cancelled"],
+)
+def test_after_a_call_that_asks_for_no_answer_nothing_waits(frame):
+    async def script(send, clock):
+        await send(LLMFullResponseStartFrame())
+        await send(LLMTextFrame("One moment."))
+        await clock.sleep(0.1)
+        await after_a_call(frame)(send, clock)
+        await clock.sleep(8.0)
+
+    _, mixer = play(script)
+    assert "working" not in [span.cue for span in mixer.router.spans]
 
 
 def test_an_interruption_of_speech_and_cue_fades_and_the_next_answer_is_heard():

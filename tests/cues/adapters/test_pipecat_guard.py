@@ -9,6 +9,7 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
 from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
 from pipecat.services.settings import LLMSettings
+from pipecat.utils.errors import ErrorCategory
 
 from cues.adapters.pipecat import create
 from tests.support.guarded_talks import Outcome, Voice
@@ -45,7 +46,8 @@ class Service(LLMService):
                 calls = [FunctionCallFromLLM("dim", f"native_{number}_{n}", one, frame.context) for n, one in batch]
                 await self.run_function_calls(calls)
             else:
-                await self.push_error(error_msg=str(step), exception=step)
+                of_tool = ErrorCategory.APPLICATION if isinstance(step, RuntimeError) else None
+                await self.push_error(error_msg=str(step), exception=step, category=of_tool)
         await self.push_frame(LLMFullResponseEndFrame())
 
 
@@ -100,6 +102,17 @@ def test_arguments_that_are_no_object_leave_the_other_calls_as_they_are(other):
 def test_of_a_response_that_broke_off_nothing_runs_and_no_markup_is_spoken(text):
     llm, outcome, _, _ = run(["Yes. ", text, ConnectionError("gone")])
     assert (llm.ran, outcome.spoken) == ([], "Yes.")
+
+
+@pytest.mark.parametrize("before", [[], [NATIVE]], ids=["at once", "after a tool"])
+def test_a_model_that_fails_sounds_as_an_error(before):
+    *_, mixer, _ = run(*([[step] for step in before]), [ConnectionError("gone")])
+    assert [span.cue for span in mixer.router.spans][-1] == "error"
+
+
+def test_a_tool_of_before_that_fails_breaks_off_no_response():
+    llm, outcome, *_ = run(["Yes. ", RuntimeError("of a tool in the background"), CALL], ["It is dark."])
+    assert (llm.ran, outcome.spoken) == ([NATIVE], "Yes. It is dark.")
 
 
 @pytest.mark.parametrize(
