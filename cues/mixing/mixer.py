@@ -17,7 +17,15 @@ from cues.mixing.backends import compiled, selection
 from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import MixerOptions, NotCopyable, Row
-from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Wait, checked_fade_ms, checked_gain_db
+from cues.mixing.voice import (
+    LONGEST_RELEASE_MS,
+    Placement,
+    Playback,
+    Wait,
+    checked_fade_ms,
+    checked_gain_db,
+    checked_wait,
+)
 from cues.units import checked_whole_number, db_to_gain
 
 __all__ = ["Mixer", "MixerStats", "Voice", "Wait"]
@@ -84,7 +92,7 @@ class Voice:
 
     @wait.setter
     def wait(self, wait: Wait) -> None:
-        before, self._playback.wait = self._playback.wait, wait
+        before, self._playback.wait = self._playback.wait, checked_wait(wait)
         if before is not None and (wait.not_before < before.not_before or wait.give_up_at < before.give_up_at):
             self._scheduler.wake()
 

@@ -25,6 +25,7 @@ __all__ = [
     "Wait",
     "checked_fade_ms",
     "checked_gain_db",
+    "checked_wait",
 ]
 
 Placement = Literal["overlay", "replace", "in_pause"]
@@ -47,7 +48,7 @@ class Wait:
     It begins once neither speech nor a cue (but for loops) was heard for `patience`, and not before `not_before`. While
     a cue sounds it is silent, and keeps its beat. At the first sample of speech it fades over 30 ms: for good, if that
     is at or after `until_heard_from`, the answer, or if it does not begin again; else until it was quiet for `patience`
-    again. At `give_up_at` it ends at the latest.
+    again. At `give_up_at` it ends at the latest. Other values than whole numbers raise `CueTypeError`.
     """
 
     patience: int = 0
@@ -55,6 +56,11 @@ class Wait:
     until_heard_from: int = layout.NEVER
     begins_again: bool = True
     give_up_at: int = layout.NEVER
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "not_before", "until_heard_from", "give_up_at"):
+            least = 0 if name == "patience" else -layout.NEVER
+            object.__setattr__(self, name, checked_whole_number(name, getattr(self, name), least, layout.NEVER))
 
 
 @dataclass(slots=True, eq=False)
@@ -98,6 +104,8 @@ class Playback:
             raise CueTypeError(_no_cue(self.cue))
         if self.placement not in _PLACEMENTS:
             raise CueValueError(f"placement is {self.placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
+        if self.wait is not None:
+            checked_wait(self.wait)
         if self.wait is not None and self.at is not None:
             raise CueValueError("at is for cues without `wait`, which has not_before")
         if self.at is not None:
@@ -167,6 +175,13 @@ class Playback:
             return 0.0
         peak = self.sound.peak if self.loop else self.sound.peak_from(now - self.start)
         return max(self.g0, self.g1) * peak
+
+
+def checked_wait(wait: Wait) -> Wait:
+    """`wait` itself; raises unless it is a `Wait`."""
+    if not isinstance(wait, Wait):
+        raise CueTypeError(f"wait is {reprlib.repr(wait)}; it must be a cues.mixing.voice.Wait")
+    return wait
 
 
 def checked_gain_db(gain_db: float) -> float:

@@ -191,3 +191,19 @@ def test_speech_that_is_given_apart_is_the_only_speech():
     mixer.mix(music)
     assert mixer.heard == 6 * 480 - 1
     assert voice.stretches == [(480, 5 * 480 + FADE)]
+
+
+@pytest.mark.parametrize("values", [{"patience": 0.4 * RATE}, {"patience": -1}, {"give_up_at": None}], ids=str)
+def test_a_wait_of_other_than_whole_samples_never_reaches_a_frame(values):
+    with pytest.raises(cues.CueError, match=f"{next(iter(values))} is .*; it must be a whole number"):
+        Wait(**values)
+
+
+def test_what_is_not_a_wait_is_refused_and_the_voice_keeps_its_own():
+    mixer = cues.Mixer(RATE)
+    with pytest.raises(cues.CueTypeError, match="wait is 480; it must be a"):
+        mixer.play(LOOP, wait=480)
+    voice = mixer.play(LOOP, wait=Wait(patience=480))
+    with pytest.raises(cues.CueTypeError, match="wait is None; it must be a"):
+        voice.wait = None
+    assert mixed(mixer, talk(4800), lambda: 480).any()
