@@ -289,10 +289,10 @@ def create(
     mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
     text_guard = TextGuard(llm, options.get("tools"), is_on=guard)
     watches = hasattr(llm, "get_chat_completions")
-    return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm, mixer)] if watches else []))
+    return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm, mixer, text_guard)] if watches else []))
 
 
-def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
+def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
     """Parse the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
 
     Pipecat has no hook there; its services override this method.
@@ -305,15 +305,15 @@ def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
         return passed(await ask(*arguments, **options))
 
     async def passed(chunks: Any) -> AsyncIterator[Any]:
-        reader = OpenAIReader()
+        reader = None if guard.is_speculative else OpenAIReader()  # of a speculative response no call runs
         try:
             async for chunk in chunks:
-                for event in reader.feed(chunk):
+                for event in reader.feed(chunk) if reader else ():
                     if isinstance(event, ToolCallStart) and event.tool_call_id and not event.from_text:
                         mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
                 yield chunk
         finally:
-            await chunks.close()
+            await (chunks.aclose if hasattr(chunks, "aclose") else chunks.close)()
 
     def unwatch() -> None:
         if llm.__dict__.get("get_chat_completions") is watched:

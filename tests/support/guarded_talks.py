@@ -101,9 +101,20 @@ class Voice(FrameProcessor):
             await say(self.push_frame, VOWEL)
 
 
-async def in_pipecat(base_url, outcome, *, tool_s=1.0, interrupt_s=None, knows_llm=True, sounds=True, **options):
+async def in_pipecat(
+    base_url,
+    outcome,
+    *,
+    tool_s=1.0,
+    interrupt_s=None,
+    knows_llm=True,
+    sounds=True,
+    speculation=False,
+    service=OpenAILLMService,
+    **options,
+):
     """Ask in a Pipecat pipeline."""
-    llm = OpenAILLMService(api_key="none", base_url=base_url, settings=OpenAILLMService.Settings(model="m"))
+    llm = service(api_key="none", base_url=base_url, settings=service.Settings(model="m"))
 
     async def get_weather(params):
         outcome.ran.append((params.function_name, dict(params.arguments)))
@@ -116,7 +127,7 @@ async def in_pipecat(base_url, outcome, *, tool_s=1.0, interrupt_s=None, knows_l
     mixer, tap = cues.adapters.pipecat.create(llm=llm if knows_llm else None, **options)
 
     async def script(send, clock):
-        await send(LLMContextFrame(context))
+        await send(LLMContextFrame(context, speculation=speculation))
         if interrupt_s is not None:
             await clock.sleep(interrupt_s)
             await send(InterruptionFrame())

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from pipecat.services.nvidia.llm import NvidiaLLMService
 
 from stream.replay.behavior import Behavior
 from tests.support.guarded_talks import RESULT, ask, in_agents, in_livekit, in_pipecat
@@ -132,6 +133,19 @@ def test_an_interruption_between_call_and_result_ends_the_turn(pipeline):
 def test_in_pipecat_a_call_that_an_interruption_cuts_off_is_no_error_and_is_not_spoken():
     told = ask(in_pipecat, BEFORE + TAGGED, interrupt_s=0.25)
     assert (told.spoken, told.ran, told.cues) == (BEFORE.strip(), [], ["tool_call"])
+
+
+@pytest.mark.parametrize("call", [["say", TAGGED], STRUCTURED], ids=["text", "structured"])
+def test_in_pipecat_a_service_that_streams_from_a_generator_is_as_the_others(call):
+    told = ask(in_pipecat, [["say", BEFORE], call], ANSWER, service=NvidiaLLMService)
+    assert (told.spoken, told.ran) == (BEFORE + ANSWER, [("get_weather", CITY)])
+    assert told.cues == ["tool_call", "success"]
+
+
+def test_in_pipecat_a_call_in_the_answer_to_half_a_question_is_silent():
+    """An eager end of a turn that is withdrawn: Pipecat runs no call of a speculative response."""
+    told = ask(in_pipecat, [["say", BEFORE], STRUCTURED], speculation=True)
+    assert (told.spoken, told.ran, told.cues) == ("", [], [])
 
 
 def test_in_the_agents_sdk_a_call_of_a_tool_that_was_not_offered_is_dropped():
