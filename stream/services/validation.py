@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -157,17 +158,20 @@ class Validator:
             return None  # The server's own tool: only the server knows its schema.
         if self.strictness == "on":
             arguments = _spelled_out(arguments, tool.parameters)
-        from referencing.exceptions import Unresolvable  # jsonschema is there, and needs it
-
         # The first error by depth is reported. Its own message would quote values, so we write another.
         try:
             errors = self._checkers[call.tool_name].iter_errors(arguments)
             error = min(errors, key=lambda one: (len(one.path), [str(step) for step in one.path]), default=None)
+            return None if error is None else ("schema", _words(call.tool_name, error))
+        except re.error:  # JavaScript's patterns differ; the tool checks its arguments itself
+            return None
         except (RecursionError, ArithmeticError, ValueError):  # raised by a schema that recurses, or by its arithmetic
             return "schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite"
-        except Unresolvable:
-            return "schema", f"{call.tool_name} cannot be called: its schema refers to something outside of it"
-        return None if error is None else ("schema", _words(call.tool_name, error))
+        except Exception:  # noqa: BLE001  (jsonschema's own for a reference to nothing, any other for one to no schema)
+            return (
+                "schema",
+                f"{call.tool_name} cannot be called: its schema refers to something outside of it, or to no schema",
+            )
 
     def unknown(self, name: str) -> str:
         """The message to a model that called a tool that is not registered."""
@@ -181,11 +185,12 @@ def _checker(tool: Tool, strictness: Strictness) -> Any:
     schema = dict(tool.parameters)
     if strictness == "strict":
         schema.setdefault("additionalProperties", False)
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        raise StreamValueError(f"the parameters of {tool.name} are not a JSON Schema: {error.message}") from error
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema, format_checker=jsonschema.FormatChecker(()))  # JavaScript's patterns are formats, too
+    except (jsonschema.SchemaError, AttributeError, TypeError, RecursionError) as error:  # of any `$schema`, any depth
+        why = getattr(error, "message", error)
+        raise StreamValueError(f"the parameters of {tool.name} are not a JSON Schema: {why}") from error
     kind = jsonschema.validators.extend(kind, {"uniqueItems": _unique_items})
     known = needed("jsonschema_specifications", "services", "validation needs jsonschema", MissingFeatureError)
     return kind(schema, registry=known.REGISTRY)  # without one, the package fetches what a schema refers to

@@ -52,7 +52,7 @@ def test_a_problem_never_repeats_the_value_that_was_wrong():
     assert "password" not in problem.message
 
 
-@pytest.mark.parametrize("ref", ["#/$defs/nothing", "other.json", "file:///etc/hostname", "{}/schema.json"])
+@pytest.mark.parametrize("ref", ["#/$defs/nothing", "#/type", "other.json", "file:///etc/hostname", "{}/schema.json"])
 def test_a_schema_that_refers_outside_of_itself_fetches_nothing_and_says_so(ref):
     async def go():
         async with answers(http_answer(b'{"type": "string"}', kind="application/json")) as (url, requests):
@@ -92,9 +92,18 @@ def test_strict_takes_no_argument_that_the_schema_does_not_name():
     assert "does not know" in validator("strict", **MINUTES).check(given).message
 
 
-def test_a_schema_that_is_none_is_refused_when_the_tool_is_registered():
-    with pytest.raises(StreamValueError, match="not a JSON Schema"):
-        validator(minutes={"type": "integr"})
+def test_a_pattern_that_only_javascript_reads_is_left_to_the_tool():
+    checker = validator(whose={"type": "string", "pattern": r"^\p{L}+$"})
+    assert checker.check(call(arguments='{"whose": "Ada"}')) is None
+    assert checker.check(call(arguments="{}")).reason == "schema"
+
+
+@pytest.mark.parametrize("schema", [{"type": "integr"}, {"$schema": 5}, {"$schema": [5]}], ids=str)
+def test_a_schema_that_is_none_is_refused_when_the_tool_is_registered(schema):
+    with pytest.raises(StreamValueError, match="the parameters of f are not a JSON Schema"):
+        stream.services.Validator(
+            [{"name": "f", "parameters": {"properties": {"minutes": schema}, **schema} | {"type": "object"}}]
+        )
 
 
 BAD_CALLS = pytest.mark.parametrize("name", ["ollama-unknown-tool", "ollama-bad-arguments"])
