@@ -11,7 +11,11 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 
 __all__ = ["Secrets"]
 
-PUBLIC_HEADERS = frozenset({"content-type", "accept", "user-agent", "anthropic-version", "anthropic-beta"})
+PUBLIC_HEADERS = frozenset(
+    {"content-type", "accept", "user-agent", "anthropic-version", "anthropic-beta"}
+    | {"host", "connection", "accept-encoding", "accept-language", "content-length", "transfer-encoding"}
+)
+"""Their values are words, such as `identity`, that an answer may say."""
 SHORTEST = 8
 """Characters of a secret; shorter values, such as `alt=sse`, are words of the answer."""
 

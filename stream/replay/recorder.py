@@ -103,5 +103,6 @@ async def recording(
 
 
 def _next_file(folder: Path, kind: Kind) -> Path:
-    number = next(number for number in count(1) if not [*folder.glob(f"{number:05}.*")])
+    taken = {path.name.partition(".")[0] for path in folder.iterdir()}
+    number = next(number for number in count(1) if f"{number:05}" not in taken)
     return folder / f"{number:05}.{kind}"

@@ -7,6 +7,7 @@ import logging
 import signal
 import subprocess
 import sys
+import time
 from contextlib import aclosing, asynccontextmanager
 
 import httpx2
@@ -305,6 +306,21 @@ def test_a_recording_is_kept_of_an_answer_that_breaks_off_and_never_written_over
     assert run(go()) == (*REPAIRED[:-1], True)
     assert not load_recording(tmp_path / "00002.sse").complete
     assert (tmp_path / "00001.request.json").read_text() == "{}"
+
+
+def test_the_number_of_a_recording_takes_one_look_at_a_full_folder(tmp_path):
+    for number in range(1, 2501):
+        (tmp_path / f"{number:05}.sse").touch()
+
+    async def go():
+        served = http_answer(STREAM)
+        async with answers(served) as (upstream, _), proxy(upstream, record=tmp_path) as url, package(url) as client:
+            start_s = time.process_time()
+            await answered(await client.chat.completions.create(**QUESTION, stream=True))
+            return time.process_time() - start_s
+
+    assert run(go()) < 1.0  # it took 3 s, in which no other answer went on
+    assert (tmp_path / "02501.sse").exists()
 
 
 def test_an_upstream_that_cannot_be_reached_is_502_and_a_question_too_long_413(monkeypatch):

@@ -54,6 +54,12 @@ def test_the_value_of_a_cookie_is_hidden_without_its_name():
     assert hidden == f"{'*' * len(KEY)}, session".encode()
 
 
+def test_words_that_every_client_sends_are_not_secrets():
+    sent = {"Host": "localhost:8000", "Accept-Encoding": "identity", "Connection": "keep-alive", "X-Api-Key": KEY}
+    said = b"Your Identity card, at localhost:8000; keep-alive."
+    assert Secrets("http://localhost:8000/v1", sent).hide(said) == said
+
+
 def test_a_login_is_hidden_as_the_client_sends_it():
     assert Secrets(f"http://user:{IN_URL}@h/v1", {}).hide_in(f"Basic {LOGIN}") == f"Basic {'*' * len(LOGIN)}"
 
