@@ -293,11 +293,12 @@ def create(
 
 
 def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
-    """Parse the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
+    """Parse and repair the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
 
     Pipecat has no hook there; its services override this method.
     """
     from stream.readers.formats.chat_completions import OpenAIReader
+    from stream.repairing.chat import ChatRepair
 
     ask = llm.get_chat_completions
 
@@ -306,12 +307,19 @@ def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
 
     async def passed(chunks: Any) -> AsyncIterator[Any]:
         reader = None if guard.is_speculative else OpenAIReader()  # of a speculative response no call runs
+        repair = ChatRepair(not_offered="pass")
         try:
             async for chunk in chunks:
                 for event in reader.feed(chunk) if reader else ():
                     if isinstance(event, ToolCallStart) and event.tool_call_id and not event.from_text:
                         mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
-                yield chunk
+                # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's.
+                deltas = [choice.delta for choice in chunk.choices if choice.delta is not None]
+                is_text = any(delta.content and not delta.tool_calls for delta in deltas)
+                for one in [chunk] if is_text else repair.feed(chunk):
+                    yield one
+            for one in repair.close():
+                yield one
         finally:
             await (chunks.aclose if hasattr(chunks, "aclose") else chunks.close)()
 

@@ -66,6 +66,23 @@ def test_a_structured_turn_is_as_without_the_guard(pipeline, server):
     assert np.array_equal(guarded.played, plain.played)
 
 
+QUIRKS = {
+    "each call twice": Behavior(duplicate=True, empty_content=True),
+    "one index for all calls": Behavior(same_index=True),
+    "id and name in every piece": Behavior(fragment=4, repeat_head=True),
+}
+
+
+@pytest.mark.parametrize("pipeline", [in_pipecat, in_agents])  # LiveKit reads calls before its guard does
+@pytest.mark.parametrize("quirk", QUIRKS)
+def test_structured_calls_of_a_server_with_quirks_run_once_each(pipeline, quirk):
+    steps = [["say", BEFORE], STRUCTURED, ["call", "get_weather", {"city": "Rome"}]]
+    told = ask(pipeline, steps, ANSWER, behavior=QUIRKS[quirk])
+    assert told.spoken == BEFORE + ANSWER
+    assert told.ran == [("get_weather", CITY), ("get_weather", {"city": "Rome"})]
+    assert told.cues == ["tool_call", "success"]
+
+
 CITIES = ["Oslo", "Rome", "Cairo", "Lima", "Quito", "Perth", "Delhi", "Kyiv", "Bern", "Riga"]
 TURNS = {
     "text and structured": ([["say", BEFORE + TAGGED], STRUCTURED], BEFORE, ["Oslo"]),
