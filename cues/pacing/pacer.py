@@ -228,11 +228,9 @@ class Pacer:
         keep = min(queued, ms_to_samples(keep_ms, self._mixer.sample_rate))
         kept = self._pop(keep)
         self._pop(queued - keep)
+        self._put_back(kept)
         self._concealment.reset()
         self._more_waits = self._more_waits and (keep > 0 or self._active)
-        if keep:
-            self._queue.appendleft(kept)
-            self._taken -= keep
         self.end()
         return queued - keep
 
@@ -245,6 +243,7 @@ class Pacer:
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
         n_fade = ms_to_samples(fade_ms, self._mixer.sample_rate)
+        self._put_back(self._concealment.fade_in(self._pop(min(self.queued_samples, n_fade))))
         if self.unheard_samples and self.queued_samples < n_fade:
             for speech in tuple(self._queue):  # another thread may push
                 self._concealment.released(speech)
@@ -335,6 +334,8 @@ class Pacer:
         end = self._concealment.fade_out(self._frame) if not queued and self._speaking else None
         if not queued:
             if end is None:
+                if not self._speaking:
+                    self._concealment.reset()  # an interrupt in this silence has no speech to continue
                 return _NO_SPEECH
             self.underruns += not self._dry
             self._dry = True
@@ -364,6 +365,12 @@ class Pacer:
             self._taken += len(head)
             n_samples -= len(head)
         return pieces[0] if len(pieces) == 1 else np.concatenate([_NO_SPEECH, *pieces])
+
+    def _put_back(self, speech: Samples) -> None:
+        """Put what `_pop` returned back in front of the queue."""
+        if len(speech):
+            self._queue.appendleft(speech)
+            self._taken -= len(speech)
 
 
 _NO_SPEECH: Samples = np.zeros(0, dtype=np.float32)

@@ -314,6 +314,23 @@ def test_what_comes_after_a_hole_in_which_no_frame_went_out_fades_in():
     assert (np.abs(heard[9600:9720]) <= np.abs(voice[9600:9720])).all()
 
 
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "stalled, and just come back"])
+def test_an_interrupt_in_a_silence_begins_no_sound_at_full_level(has_ended):
+    pacer, mixer, clock = paced()
+    mixer.play(tone(2400), at=240_000)  # so that frames go out
+    voice = vowel()
+    pacer.push(voice[:9700])
+    if has_ended:
+        pacer.end()
+    ask(pacer, clock, np.arange(0.0, 1.0, 0.01))
+    if not has_ended:
+        pacer.push(voice[9700:])
+    pacer.interrupt()
+    heard = ask(pacer, clock, np.arange(1.0, 1.2, 0.01))
+    assert find_clicks(np.insert(heard, 0, np.zeros(480))).tolist() == []
+    assert heard.any() != has_ended
+
+
 def test_a_hole_between_words_is_left_as_it_is():
     voice = np.concatenate([vowel(9600), vowel(9600)])
     heard, _ = stalled(voice, 9600, active=True)
