@@ -24,6 +24,8 @@ RETRIES_S = (0.5, 1.0)
 """Waits after a request that failed before any sound came."""
 PASSING = frozenset({408, 409, 429, *range(500, 600)})
 """Statuses after which another request may succeed."""
+FILES = (b"RIFF", b"OggS", b"fLaC", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
+"""Beginnings of audio files, from servers that ignore the format: read as samples, an MP3 is loud noise."""
 
 
 class OpenAISpeaker(PhraseSpeaker):
@@ -77,8 +79,11 @@ class OpenAISpeaker(PhraseSpeaker):
             held, has_spoken = b"", False
             try:
                 async with self._client.stream("POST", self._url, json=request) as response:
-                    if response.status_code == 200:
+                    kind = response.headers.get("content-type", "")
+                    if response.status_code == 200 and not kind.startswith(("application/json", "text/")):
                         async for data in response.aiter_bytes(4096):
+                            if not has_spoken and data.startswith(FILES):
+                                raise SpeakerError(f"{self.name} failed: it sends a file ({kind}), and no raw PCM")
                             held, has_spoken = held + data, True
                             n_whole = len(held) & ~1
                             yield Speech(

@@ -157,14 +157,14 @@ def test_without_the_extra_espeak_says_how_to_get_it(monkeypatch):
         asyncio.run(EspeakSpeaker().start())
 
 
-def _speak_from_server(body, *statuses, heads=None, **environment):
+def _speak_from_server(body, *statuses, heads=None, kind=b"audio/pcm", **environment):
     """The speech of a server that answers each request with the next status, at last with 200, in odd pieces."""
     left, size = [*statuses], 333 if len(body) < 1 << 20 else 1 << 20
 
     async def serve(reader, writer):
         (heads if heads is not None else []).append(await reader.readuntil(b"\r\n\r\n"))
         status = left.pop(0) if left else b"200 OK"
-        writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-type: audio/pcm\r\nconnection: close\r\n\r\n")
+        writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-type: " + kind + b"\r\nconnection: close\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             for start in range(0, len(body), size):
                 writer.write(body[start : start + size])
@@ -191,6 +191,20 @@ def test_a_speech_servers_odd_reads_become_whole_samples():
 def test_a_speech_server_that_refuses_is_a_speaker_error():
     with pytest.raises(SpeakerError, match="failed"):
         _speak_from_server(b'{"error": {"message": "no such voice"}}', b"400 Bad Request")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        (b"application/json", b'{"error": "no such voice"}', "no such voice"),
+        (b"text/html", b"<html>", "<html>"),
+        (b"audio/wav", b"RIFF$\0\0\0WAVE" + bytes(480), "audio/wav"),
+        (b"audio/mpeg", b"\xff\xfb\x90d" + bytes(480), "audio/mpeg"),
+    ],
+)
+def test_what_is_no_raw_sound_is_a_speaker_error_and_not_played_as_noise(kind, body, message):
+    with pytest.raises(SpeakerError, match=message):
+        _speak_from_server(body, kind=kind)
 
 
 def test_an_error_page_of_a_speech_server_is_not_read_whole():
