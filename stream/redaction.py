@@ -1,11 +1,11 @@
-"""Tool calls for logs: names and types, limited in size; values of arguments are never logged."""
+"""Tool calls and errors for logs: names and types, limited in size; values of arguments are never logged."""
 
 import json
 from collections.abc import Iterable
 from itertools import groupby, islice
 from typing import Any
 
-__all__ = ["logged_arguments", "logged_list", "logged_name"]
+__all__ = ["logged_arguments", "logged_error", "logged_list", "logged_name"]
 
 # Names and keys come from a model: their number and length are unlimited.
 LONGEST_NAME = 64
@@ -36,6 +36,15 @@ def logged_arguments(arguments_json: str) -> str:
     except (ValueError, RecursionError):
         return "no JSON"
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
+
+
+def logged_error(error: object) -> str:
+    """The text of an HTTP client's error without the bytes that h11 quotes, or its class: they may be arguments.
+
+    >>> logged_error(ValueError("illegal chunk header: bytearray(b'hunter2')"))
+    'illegal chunk header'
+    """
+    return str(error).partition(": bytearray(")[0] or type(error).__name__
 
 
 def logged_name(name: str) -> str:

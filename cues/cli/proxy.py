@@ -19,6 +19,7 @@ import click
 from cues.cli import _options
 from cues.cli._terminal import harmless
 from stream.errors import StreamError
+from stream.redaction import logged_error
 from stream.repairing.streams import repaired
 from stream.replay.recorder import recording
 from stream.services.addresses import api_and_address
@@ -96,7 +97,7 @@ class Proxy:
             response = await self._http.send(request, stream=True)
         except (HTTPError, InvalidURL, StreamError) as error:
             too_long = isinstance(error, StreamError)
-            text = str(error) if too_long else f"cannot reach {self._shown}: {str(error) or type(error).__name__}"
+            text = str(error) if too_long else f"cannot reach {self._shown}: {logged_error(error)}"
             logger.warning("%s", text)
             refusal = {"error": {"message": text, "type": "proxy_error"}}
             await JSONResponse(refusal, 413 if too_long else 502)(scope, receive, send)
@@ -109,7 +110,7 @@ class Proxy:
                 async for data in reads:
                     await send({"type": "http.response.body", "body": data, "more_body": True})
             except (HTTPError, StreamError) as error:  # an answer without its end shows the client that it broke off
-                logger.warning("%s broke off: %s", self._shown, str(error) or type(error).__name__)
+                logger.warning("%s broke off: %s", self._shown, logged_error(error))
                 return
             await send({"type": "http.response.body"})
 

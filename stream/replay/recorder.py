@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError, StreamError, StreamTypeError
+from stream.redaction import logged_error
 from stream.replay.hiding import Secrets
 from stream.replay.recording import Kind, Recording, save_recording
 from stream.request_bodies import sendable
@@ -53,7 +54,7 @@ def record(
             except httpx2.HTTPError:
                 complete = False  # The bytes so far are the recording of a broken connection.
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-        raise StreamError(f"cannot reach {shown_url(url)}: {str(error) or type(error).__name__}") from error
+        raise StreamError(f"cannot reach {shown_url(url)}: {logged_error(error)}") from error
     return _recorded(url, sent, headers or {}, response, bytes(body), reads=tuple(reads), complete=complete)
 
 

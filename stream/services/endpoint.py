@@ -17,6 +17,7 @@ from stream.errors import MissingFeatureError
 from stream.events import Event, Finish, ServiceEvent, StreamFailed, Usage
 from stream.readers.formats.any_format import FORMATS
 from stream.readers.formats.failures import retry_after_ms, unwrap
+from stream.redaction import logged_error
 from stream.request_bodies import asks_for_data, sendable
 from stream.services.addresses import Api, is_near
 from stream.urls import shown_url
@@ -140,7 +141,7 @@ class Endpoint:
         code = "timeout" if isinstance(error, httpx2.ReadTimeout) else "connection"
         fault = "lost the connection to" if reached else "cannot reach"
         fault = "no answer in time from" if code == "timeout" else fault
-        why = str(error)[:LONGEST_MESSAGE] or type(error).__name__
+        why = logged_error(error)[:LONGEST_MESSAGE]
         hint = "; is the server running?" if fault == "cannot reach" and is_near(self._url) else ""
         return StreamFailed(f"{fault} {shown_url(self._url)}: {why}{hint}", code)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from stream.events import StreamFailed
 from stream.readers.calls.values import count, listed, number, plain, text_of
+from stream.redaction import logged_error
 from stream.request_bodies import sendable_text
 
 __all__ = ["failed_by", "failure", "retry_after_ms", "unwrap"]
@@ -137,7 +138,7 @@ def _message(error: Exception) -> str:
 
 def _text(error: object) -> str:
     try:
-        return str(error)
+        return str(error) and logged_error(error)
     except Exception:  # noqa: BLE001  (it may hold server data that nests too deep or is not text)
         return ""
 

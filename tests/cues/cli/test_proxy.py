@@ -308,6 +308,19 @@ def test_a_recording_is_kept_of_an_answer_that_breaks_off_and_never_written_over
     assert (tmp_path / "00001.request.json").read_text() == "{}"
 
 
+def test_an_upstream_that_miscounts_its_chunks_is_not_quoted(caplog):
+    served = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ndata: secret\r\n"
+
+    async def go():
+        async with answers(served) as (upstream, _), proxy(upstream) as url, package(url) as client:
+            await answered(await client.chat.completions.create(**QUESTION, stream=True))
+
+    with caplog.at_level(logging.WARNING, logger="stream"):
+        run(go())
+    assert "broke off" in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_the_number_of_a_recording_takes_one_look_at_a_full_folder(tmp_path):
     for number in range(1, 2501):
         (tmp_path / f"{number:05}.sse").touch()

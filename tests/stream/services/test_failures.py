@@ -4,12 +4,14 @@ import asyncio
 import logging
 import re
 
+import openai
 import pytest
 
 import stream
 from stream.events import StreamFailed
 from stream.replay.recording import Recording
 from tests.support.model_server import BOTH, QUESTION, chat, chat_raw, raw_server, says
+from tests.support.repairing import answers
 
 
 @pytest.mark.parametrize(
@@ -219,6 +221,25 @@ def test_a_message_that_is_cut_off_shows_no_argument(begin):
     assert failed.code == "unfinished"
     assert "not JSON" in failed.message
     assert "hunter2" not in str(failed)
+
+
+MISCOUNTED = [b'data: {"x": "hunter2"}\n\n', b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhunter2\r\n"]
+
+
+@pytest.mark.parametrize("answer", MISCOUNTED, ids=["no head", "a chunk's length"])
+def test_an_answer_that_is_not_http_is_not_quoted(answer):
+    async def go():
+        async with answers(answer, answer) as (url, _):
+            async with stream.connect(url, "m", retries=stream.services.Retries(attempts=1)) as connection:
+                (asked,) = [event async for event in connection.chat(QUESTION)]
+            async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+                request = client.chat.completions.create(model="m", messages=QUESTION, stream=True)
+                (read,) = [event async for event in stream.read(request)]
+        return asked, read
+
+    for failed in asyncio.run(go()):
+        assert isinstance(failed, StreamFailed)
+        assert "hunter" not in str(failed)
 
 
 def test_a_servers_own_words_in_place_of_json_are_shown():
