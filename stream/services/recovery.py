@@ -102,7 +102,7 @@ class Recovery(Wrapper):
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, retries included."""
-        first_s = 0.0
+        first_s, end = 0.0, list[ServiceEvent]()
         for number, (how, ask) in enumerate(self._ways(messages, tuple(tools or ()), fields), 1):
             if how:
                 yield AskedAgain(number, how)
@@ -120,7 +120,8 @@ class Recovery(Wrapper):
                 self._record_first(messages, attempt)
             if not attempt.empty:
                 return
-        for held in attempt.held:
+            end = attempt.held or end  # a fallback without tools has none
+        for held in end:
             yield held
 
     def _record_first(self, messages: Sequence[Message], attempt: _Attempt) -> None:
@@ -140,7 +141,7 @@ class Recovery(Wrapper):
         if self._retry and tools:
             direct = with_guidance(messages, DIRECT_ANSWER)
             ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
-        if self._fallback is not None:
+        if self._fallback is not None and fields.get("tool_choice") != "none":
             ways.append(("fallback", partial(self._fall_back, self._fallback, messages, plain)))
         return ways
 

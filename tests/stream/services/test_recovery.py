@@ -100,6 +100,17 @@ def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_
     assert [result[0] for result in exchange.results] == ["web_search", "web_search"]
 
 
+def test_where_no_tool_was_chosen_the_fallback_offers_none():
+    fallback = stream.services.Fallback(load_tools=list)
+    exchange = chat(
+        "ollama-silent",
+        tools=[tool("dim")],
+        tool_choice="none",
+        wrap=lambda c: stream.services.Recovery(c, fallback=fallback),
+    )
+    assert [again.how for again in exchange.of(stream.AskedAgain)] == ["without_tools"]
+
+
 @BOTH
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_fallback_whose_tools_cannot_be_loaded_leaves_the_empty_answer_and_a_warning(caplog, endpoint, asynchronous):
@@ -115,6 +126,7 @@ def test_a_fallback_whose_tools_cannot_be_loaded_leaves_the_empty_answer_and_a_w
     assert [again.how for again in exchange.of(stream.AskedAgain)] == ["without_tools", "fallback"]
     assert len(exchange.requests) == 2
     assert exchange.text == ""
+    assert exchange.of(stream.Finish) == [stream.Finish("stop")]
     assert attempts.snapshot()["qwen3:8b"]["retry"]["failure"] == 2
     assert "The fallback's tools could not be loaded (qwen3:8b): ConnectionError" in caplog.text
     assert "hunter2" not in caplog.text
