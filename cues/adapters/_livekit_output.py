@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueValueError
+from cues.signal.fades import fade_edges
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
 __all__ = ["CueOutput", "audio_frame"]
 
 _FADE_MS = 30.0
+_RESUME_S = 0.005
 _SEGMENT_PAUSE_S = 0.5  # Longer than a room's output holds; then the sink's segment ends, as an avatar expects.
 _LONGEST_END_S = 1.0  # For a sink that takes no more frames.
 
@@ -122,7 +124,9 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             return
         self._paused = True
         if n_back := self._paced.pause(_FADE_MS):
-            self._waiting.appendleft(self._recent[-n_back:])
+            # Not only the mixer's fade: a cue in the pause ends that.
+            n_fade = min(round(_RESUME_S * self._rate), n_back)
+            self._waiting.appendleft(fade_edges(self._recent[-n_back:], n_fade, 0).astype(np.float32))
             self._n_fed -= n_back
 
     def resume(self) -> None:

@@ -135,7 +135,7 @@ class Pacer:
         self._heard_from: float | None = None  # when playback of the released samples began
         self._released = 0  # samples since then
         self._speaking = False
-        self._dry = False
+        self._dry = self._resumes = False
         self._concealment = Concealment(mixer.sample_rate)
         self._more_waits = False  # whether more could be released before the released samples run out
         self.underruns = 0
@@ -192,7 +192,10 @@ class Pacer:
                 self._pushed += n_fading
             with np.errstate(over="ignore"):
                 self._queue.append(np.array(speech, dtype=np.float32))
-            self._more_waits = self._more_waits or self._ahead(self._clock()) > 0.0
+            ahead = self._ahead(self._clock())
+            self._more_waits = self._more_waits or ahead > 0.0
+            if self._speaking and not (self._dry or self.queued_samples) and ahead <= -1.0:
+                self._resumes = True  # nobody has called `due` since the speech ran out
             self._speaking = True
             self._dry = False
             self._pushed += len(speech)  # last: the thread of `due` takes what is counted
@@ -316,6 +319,10 @@ class Pacer:
 
     def _next(self, now: float) -> Samples | None:
         """The next frame if one is due, unmixed; empty without speech."""
+        if self._resumes:
+            self._resumes = False
+            self.underruns += 1
+            self._concealment.fade_out(0)
         queued = self.queued_samples
         if not queued:
             if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) <= 0.0:

@@ -177,6 +177,22 @@ def test_a_pause_fades_and_resume_goes_on_where_it_was():
     assert 4.8 <= events[-1][0] <= 5.2
 
 
+def test_speech_resumes_without_a_click_after_a_cue_in_the_pause():
+    async def script(output, clock):
+        await say(output, steady_voice(3.0))
+        await clock.sleep(1.0)
+        output.pause()
+        await clock.sleep(0.5)
+        output.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(1.5)
+        output.resume()
+        await clock.sleep(3.0)
+
+    sink, *_ = run(script)
+    signal = sink.signal()
+    assert new_clicks(signal, np.zeros_like(signal)) == []
+
+
 def test_frames_of_another_rate_are_converted():
     async def script(output, clock):
         await say(output, steady_voice(1.0, rate=16000), rate=16000)

@@ -274,13 +274,14 @@ def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_wh
     assert pacer.queued_samples == 0
 
 
-def stalled(voice, n_before, *, active):
+def stalled(voice, n_before, *, active, is_asked=True):
     """Output for a voice that stops after some samples, without a word, and goes on 0.3 s later."""
     clock, tape = Clock(), Tape()
     tape.sample_rate, tape.active = 24000, active
     pacer = cues.Pacer(tape, clock=clock)
     pacer.push(voice[:n_before])
-    heard = [ask(pacer, clock, np.arange(0, n_before / 24000 + 0.3, 0.005))]
+    heard = [ask(pacer, clock, np.arange(0, n_before / 24000 + (0.3 if is_asked else -0.02), 0.005))]
+    clock.now_s = 100.0 + n_before / 24000 + 0.3
     pacer.push(voice[n_before:])
     pacer.end()
     tape.active = False
@@ -305,9 +306,11 @@ def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before)
     np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
 
 
-def test_what_comes_after_a_hole_in_which_no_frame_went_out_fades_in():
+@pytest.mark.parametrize("is_asked", [True, False], ids=["asked in the hole", "not asked until it is over"])
+def test_what_comes_after_a_hole_in_which_no_frame_went_out_fades_in(is_asked):
     voice = vowel()
-    heard, _ = stalled(voice, 9600, active=False)
+    heard, pacer = stalled(voice, 9600, active=False, is_asked=is_asked)
+    assert pacer.underruns == 1
     assert len(heard) == len(voice)
     np.testing.assert_array_equal(heard[9720:], voice[9720:])
     assert abs(heard[9600]) == 0.0
