@@ -153,6 +153,8 @@ class TurnState:
         self.is_open = False
         if not (speech_follows and self.has_text):
             self.phase = "done"
+        elif self.phase == "working" and not self.calls.awaited:
+            self.phase = "answering"
 
     def heard(self) -> None:
         """The first sample of the answer is heard. Who reports no text may not report the stream's end, either."""
