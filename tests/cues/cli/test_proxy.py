@@ -309,7 +309,7 @@ def test_a_recording_is_kept_of_an_answer_that_breaks_off_and_never_written_over
 
 
 def test_an_upstream_that_miscounts_its_chunks_is_not_quoted(caplog):
-    served = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ndata: secret\r\n"
+    served = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ndata\r\nsecret\r\n"
 
     async def go():
         async with answers(served) as (upstream, _), proxy(upstream) as url, package(url) as client:

@@ -223,7 +223,7 @@ def test_a_message_that_is_cut_off_shows_no_argument(begin):
     assert "hunter2" not in str(failed)
 
 
-MISCOUNTED = [b'data: {"x": "hunter2"}\n\n', b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhunter2\r\n"]
+MISCOUNTED = [b"hunter2\n\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ndata\r\nhunter2\r\n"]
 
 
 @pytest.mark.parametrize("answer", MISCOUNTED, ids=["no head", "a chunk's length"])
