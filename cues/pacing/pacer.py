@@ -247,7 +247,7 @@ class Pacer:
         self._mixer.release(fade_ms=fade_ms)
         n_fade = ms_to_samples(fade_ms, self._mixer.sample_rate)
         self._put_back(self._concealment.fade_in(self._pop(min(self.queued_samples, n_fade))))
-        if self.unheard_samples and self.queued_samples < n_fade:
+        if self._speaking and self.unheard_samples and self.queued_samples < n_fade:
             for speech in tuple(self._queue):  # another thread may push
                 self._concealment.released(speech)
             end = self._concealment.fade_out(n_fade - self.queued_samples)
@@ -341,8 +341,6 @@ class Pacer:
         end = self._concealment.fade_out(self._frame) if not queued and self._speaking else None
         if not queued:
             if end is None:
-                if not self._speaking:
-                    self._concealment.reset()  # an interrupt in this silence has no speech to continue
                 return _NO_SPEECH
             self.underruns += not self._dry
             self._dry = True

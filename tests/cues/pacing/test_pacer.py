@@ -334,6 +334,17 @@ def test_an_interrupt_in_a_silence_begins_no_sound_at_full_level(has_ended):
     assert heard.any() != has_ended
 
 
+def test_a_second_interrupt_brings_nothing_back():
+    pacer, mixer, clock = paced(lead_ms=300, first_lead_ms=300)
+    pacer.push(vowel())
+    ask(pacer, clock, [0.0, 0.1])
+    pacer.interrupt()
+    mixer.resume()
+    ask(pacer, clock, np.arange(0.1, 0.2, 0.01))
+    pacer.interrupt()
+    assert not ask(pacer, clock, np.arange(0.2, 0.6, 0.01)).any()
+
+
 def test_a_hole_between_words_is_left_as_it_is():
     voice = np.concatenate([vowel(9600), vowel(9600)])
     heard, _ = stalled(voice, 9600, active=True)
