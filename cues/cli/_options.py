@@ -40,11 +40,12 @@ def checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str |
     """The address of a model server, unchanged."""
     from stream.errors import StreamValueError
     from stream.services.addresses import api_and_address
+    from stream.urls import shown_url
 
     try:
         api_and_address(url or "http://localhost")
     except StreamValueError as error:
-        raise click.BadParameter(f"{url!r} must be an http:// or https:// address") from error
+        raise click.BadParameter(f"{shown_url(url or '')!r} must be an http:// or https:// address") from error
     return url
 
 

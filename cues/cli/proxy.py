@@ -175,9 +175,10 @@ def _checked_origins(_: click.Context, __: click.Parameter, origins: Sequence[st
 
 
 def _checked_upstream(context: click.Context, parameter: click.Parameter, url: str) -> str | None:
+    checked = _options.checked_url(context, parameter, url)
     if "@" in urlsplit(url).netloc:  # not quoted: it is a secret
         raise click.BadParameter("the address must not hold a password; the clients send their keys")
-    return _options.checked_url(context, parameter, url)
+    return checked
 
 
 _CALLS = click.Choice(["drop", "pass"]), click.Choice(["hide", "run"])

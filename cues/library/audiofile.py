@@ -117,7 +117,7 @@ def rate_and_channels(path: Path) -> dict[str, int]:
     """Sample rate, Hz, and number of channels of an audio file."""
     import soundfile
 
-    found = soundfile.info(path)
+    found = soundfile.info(os.fsencode(path))
     return {"sample_rate": found.samplerate, "channels": found.channels}
 
 

@@ -69,7 +69,7 @@ class Endpoint:
         import httpx2
 
         page: Any = None
-        with suppress(httpx2.HTTPError, ValueError, RecursionError):
+        with suppress(httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
             async with self._http.stream(method, url, **fields) as response:
                 page = json.loads(await _begin(response, LONGEST_PAGE)) if response.status_code == 200 else None
         return page if isinstance(page, dict) else {}

@@ -132,7 +132,7 @@ def test_kernels_that_have_to_be_compiled_are_announced(run, calls, monkeypatch,
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_a_file_whose_name_is_no_text_is_measured_and_mixed(run, calls, tmp_path, ending):
+def test_a_file_whose_name_is_no_text_is_measured_mixed_and_shown(run, calls, tmp_path, ending):
     name = os.fsdecode(b"\xff\xfe.wav")
     (calls / "a.wav").rename(calls / name)
     result = run("batch", "measure", "calls", "-o", f"t.{ending}", "--workers", 1)
@@ -142,6 +142,7 @@ def test_a_file_whose_name_is_no_text_is_measured_and_mixed(run, calls, tmp_path
     assert run("batch", "mix", "plan.jsonl", "--workers", 1).code == 0
     assert os.fsencode(name) in {os.fsencode(path.name) for path in (tmp_path / "mixed").rglob("*.wav")}
     assert run("mix", calls / name, "--cue", "agent@0.1").code == 0
+    assert run("show", calls / name).code == 0
 
 
 def test_measure_has_the_loudest_100_ms_of_sounds_that_are_too_short_for_more(run, tmp_path):

@@ -40,6 +40,8 @@ def files(run, tmp_path):
         ("speak x --base-url http://h --model m --tools speech.wav", 2, "it is not text in UTF-8"),
         ("speak x --base-url http://h --model m --tools deep.json", 2, "'deep.json' holds no tool definitions"),
         ("record http://h/v1 --body deep.json -o x.sse", 2, "'deep.json' is not JSON"),
+        ("proxy --upstream http://[", 2, "'http://[' must be an http:// or https:// address"),
+        ("speak x --base-url ftp://me:k3y@h", 2, "'ftp://h' must be an http:// or https:// address"),
         ("replay speech.wav", 1, r"it begins with b'RIFF"),
     ],
 )

@@ -78,6 +78,14 @@ def test_an_override_file_that_is_wrong_is_refused(tmp_path, text):
         capabilities_of("m", file)
 
 
+def test_a_name_that_no_host_can_have_says_nothing_of_its_models():
+    async def go():
+        async with stream.connect("http://xn--ß.invalid", "m") as connection:
+            return await connection.learn()
+
+    assert asyncio.run(go()) == capabilities_of("m")
+
+
 def learn(pages, model, endpoint="chat"):
     async def go():
         from stream.replay.server import ReplayServer
