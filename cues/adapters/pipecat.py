@@ -314,7 +314,7 @@ def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
                     if isinstance(event, ToolCallStart) and event.tool_call_id and not event.from_text:
                         mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
                 # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's.
-                deltas = [choice.delta for choice in chunk.choices if choice.delta is not None]
+                deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
                 is_text = any(delta.content and not delta.tool_calls for delta in deltas)
                 for one in [chunk] if is_text else repair.feed(chunk):
                     yield one

@@ -5,7 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from openai.types.chat import ChatCompletionChunk
 from pipecat.services.nvidia.llm import NvidiaLLMService
+from pipecat.services.openai.llm import OpenAILLMService
 
 from stream.replay.behavior import Behavior
 from tests.support.guarded_talks import RESULT, ask, in_agents, in_livekit, in_pipecat
@@ -152,9 +154,22 @@ def test_in_pipecat_a_call_that_an_interruption_cuts_off_is_no_error_and_is_not_
     assert (told.spoken, told.ran, told.cues) == (BEFORE.strip(), [], ["tool_call"])
 
 
+class NullChoices(OpenAILLMService):
+    """Its server ends each answer with a chunk whose `choices` are null."""
+
+    async def get_chat_completions(self, context):
+        return self._with_null(await super().get_chat_completions(context))
+
+    async def _with_null(self, chunks):
+        async for chunk in chunks:
+            yield chunk
+        yield ChatCompletionChunk.model_construct(id="1", model="m", choices=None, usage=None)
+
+
+@pytest.mark.parametrize("service", [NvidiaLLMService, NullChoices])
 @pytest.mark.parametrize("call", [["say", TAGGED], STRUCTURED], ids=["text", "structured"])
-def test_in_pipecat_a_service_that_streams_from_a_generator_is_as_the_others(call):
-    told = ask(in_pipecat, [["say", BEFORE], call], ANSWER, service=NvidiaLLMService)
+def test_in_pipecat_a_service_that_streams_from_a_generator_is_as_the_others(call, service):
+    told = ask(in_pipecat, [["say", BEFORE], call], ANSWER, service=service)
     assert (told.spoken, told.ran) == (BEFORE + ANSWER, [("get_weather", CITY)])
     assert told.cues == ["tool_call", "success"]
 
