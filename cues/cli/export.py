@@ -89,12 +89,11 @@ def command(
 
 def _over_telephone(bank: Bank) -> Bank:
     """The bank as a telephone carries it."""
-    heard = {name: over_telephone(cue.samples, cue.sample_rate) for name, cue in bank.items()}
-    return Bank(
-        {
-            name: Cue(name=name, samples=x, sample_rate=RATE_HZ, measured=measure(x, RATE_HZ), loop=bank[name].loop)
-            for name, x in heard.items()
-        },
-        sample_rate=RATE_HZ,
-        speech_lufs=bank.speech_lufs,
-    )
+    heard = {name: _heard(cue) for name, cue in bank.items()}
+    return Bank(heard, sample_rate=RATE_HZ, speech_lufs=bank.speech_lufs)
+
+
+def _heard(cue: Cue) -> Cue:
+    x = over_telephone(cue.samples, cue.sample_rate)
+    levels, phrases = measure(x, RATE_HZ), tuple(map(_heard, cue.phrases))
+    return Cue(name=cue.name, samples=x, sample_rate=RATE_HZ, measured=levels, loop=cue.loop, phrases=phrases)

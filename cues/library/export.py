@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueValueError
@@ -15,6 +17,7 @@ from cues.library.audiofile import check_format, default_subtype, encoded
 from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
+from cues.library.phrases import SPEECH_LU
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 __all__ = ["MANIFEST", "PLAYERS", "Export", "PlayerFile", "export_bank", "export_for_player"]
@@ -116,6 +119,8 @@ def export_bank(
 ) -> Export:
     """Write every cue of `bank` to `folder` as `NAME.wav` (or .flac, .ogg) and `NAME.json`; `pictures` adds `NAME.png`.
 
+    Phrases are files of their own, `NAME_1.wav` and so on.
+
     The folder is a pack that sounds like the bank. If the file names do not suffice (cues of a pack, rules, levels), a
     `pack.toml` is written. Files of an earlier export are replaced, in another format too. Sounds of the user's own
     are kept, and so is a `pack.toml` that was written or changed by hand, with the files that it names.
@@ -125,7 +130,8 @@ def export_bank(
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
-    _check_names(bank)
+    sounds = {stem: sound for name, cue in bank.items() for stem, sound in _files_of(name, cue).items()}
+    _check_names(sounds)
     if pictures:
         from cues.show.plots import check_matplotlib
 
@@ -140,7 +146,7 @@ def export_bank(
         mine = [path for path in before if path in needed or not _is_untouched(path)]
         taken = {path.stem for path in mine}
         written = []
-        for name, cue in bank.items():
+        for name, cue in sounds.items():
             if name not in taken:
                 path = target / f"{name}.{file_format}"
                 _write_cue(cue, path, subtype, pictures=pictures)
@@ -148,13 +154,21 @@ def export_bank(
         removed = [path for path in before if path not in {*written, *mine}]
         for path in removed:
             path.unlink()
-            if path.stem not in bank:
+            if path.stem not in sounds:
                 for beside in (".json", ".png"):
                     path.with_suffix(beside).unlink(missing_ok=True)
-        kept = [path for path in mine if path.stem in bank]
+        kept = [path for path in mine if path.stem in sounds]
         if isinstance(bank, Bank) and named is None:
             _write_pack(bank, target, {path.stem: path for path in (*kept, *written)})
     return Export(written=tuple(written), kept=tuple(kept), removed=tuple(removed))
+
+
+def _files_of(name: str, cue: Cue) -> dict[str, Cue]:
+    """The sounds of a cue by their files' names: itself, or its phrases without the pauses after them."""
+    if not cue.phrases:
+        return {name: cue}
+    heard = [(np.trim_zeros(one.samples, "b"), one.sample_rate) for one in cue.phrases]
+    return {f"{name}_{n}": Cue(name=name, samples=x, sample_rate=rate) for n, (x, rate) in enumerate(heard, start=1)}
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -191,8 +205,10 @@ def _text_of_own_pack(path: Path) -> str | None:
 
 
 def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
-    entries = {name: _entry(bank, bank[name], path.name) for name, path in files.items()}
-    plain = all(name in CATALOG and entry == _text(files[name].name) for name, entry in entries.items())
+    entries = {
+        name: _entry(bank, cue, [files[stem].name for stem in _files_of(name, cue)]) for name, cue in bank.items()
+    }
+    plain = all(name in CATALOG and not entry.startswith("{") for name, entry in entries.items())
     path = folder / PACK_FILE
     if plain and not (bank.rules or bank.profiles):
         path.unlink(missing_ok=True)
@@ -206,15 +222,17 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
     path.write_text(f"{_FIRST_LINE}{_digest(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 
 
-def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
-    """Entry of an exported cue in `pack.toml`; loading it gives the same sound."""
+def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:
+    """Entry of an exported cue in `pack.toml`, with its files' names; loading it gives the same sound."""
     assert cue.measured is not None
-    says = ""
-    if abs(cue.measured.m100_max_lufs - bank.speech_lufs - usual_lu(cue.name)) > _SAME_LU:
-        says += ", normalize = false"
+    says, lu = "", cue.measured.m100_max_lufs - bank.speech_lufs
+    if abs(lu - (SPEECH_LU if cue.phrases else usual_lu(cue.name))) > _SAME_LU:
+        says += f", target_lu = {min(max(lu, -40.0), 10.0):.2f}" if cue.phrases else ", normalize = false"
     if cue.loop != usually_loops(cue.name):
         says += f", loop = {str(cue.loop).lower()}"
-    return f"{{ file = {_text(file_name)}{says} }}" if says else _text(file_name)
+    if cue.phrases:
+        return f"{{ phrases = [{', '.join(map(_text, names))}]{says} }}"
+    return f"{{ file = {_text(names[0])}{says} }}" if says else _text(names[0])
 
 
 def _text(value: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 import soundfile
 
 import cues
+from cues.library.export import export_bank
 from cues.library.lint import check_pack
 from cues.synthesis.voicelike import speak_voice_like
 
@@ -34,6 +35,19 @@ def test_files_of_speech_become_phrases_at_the_level_of_speech(pack):
     assert quiet.measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
     assert not quiet.loop
     assert quiet.duration_s < cue.phrases[0].duration_s - 5.0  # trimmed, and no pause after it
+
+
+@pytest.mark.parametrize("told", ["", ", target_lu = -4"], ids=["usual", "quiet"])
+def test_an_export_of_phrases_is_a_pack_with_the_same_phrases(pack, told):
+    bank = cues.load_bank(written(pack, "working", f'{{ phrases = ["one.wav", "two.wav"]{told} }}'))
+    export_bank(bank, pack / "out")
+    again = cues.load_bank(pack / "out")["working"]
+    for before, after in zip(bank["working"].phrases, again.phrases, strict=True):
+        assert after.duration_s == pytest.approx(before.duration_s, abs=0.02)
+    assert again.measured.m100_max_lufs == pytest.approx(bank["working"].measured.m100_max_lufs, abs=0.05)
+    names = {path.name for path in export_bank(bank, pack / "out", file_format="flac").written}
+    assert {"working_1.flac", "working_2.flac"} <= names
+    assert {path.name for path in (pack / "out").glob("working*.wav")} == set()
 
 
 @pytest.mark.parametrize(
