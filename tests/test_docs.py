@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 import inspect
 import json
+import os
 import re
 import shlex
 import shutil
@@ -87,6 +88,7 @@ def surroundings(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "samples", tmp_path / "samples")
     speech = stand_in_speech(24000)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CUES_CACHE_DIR", os.environ["CUES_CACHE_DIR"])  # `cues warm-up --into` sets it for its process
     (tmp_path / "notes").mkdir()
     soundfile.write("speech.wav", np.tile(speech, 2), 24000)
     for pack in ("other-sounds", "sounds"):
