@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from stream.errors import StreamValueError
+from stream.errors import StreamTypeError, StreamValueError
 
 __all__ = ["asks_for_data", "sendable", "sendable_text"]
 
@@ -25,7 +25,8 @@ def sendable_text(text: str) -> str:
 def sendable(value: Any, deepest: int = DEEPEST) -> Any:
     r"""A body with `sendable_text` applied to all of its texts and keys.
 
-    Raises `StreamValueError` if it nests deeper than `deepest` levels, or a number in it is not finite.
+    Raises `StreamValueError` if it nests deeper than `deepest` levels, or a number in it is not finite; and
+    `StreamTypeError` for what JSON does not have.
 
     >>> sendable({"messages": [{"content": "a\udcff"}]}) == {"messages": [{"content": "a\ufffd"}]}
     True
@@ -35,6 +36,8 @@ def sendable(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise StreamValueError(f"the request has the number {value}; it must be finite")
     if not isinstance(value, dict | list | tuple):
+        if not isinstance(value, int | float | None):
+            raise StreamTypeError(f"the request has a {type(value).__name__}, which JSON does not have")
         return value
     if not deepest:
         raise StreamValueError("the request nests too deep")

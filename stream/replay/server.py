@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 import h11
 
+from stream.checks import check_number
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
 from stream.replay.endpoints import PATHS, api_of_path, error_of, json_answer, pages, served, turn_index
@@ -96,7 +97,7 @@ class ReplayServer:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        if tokens_per_s is not None and not tokens_per_s > 0.0:
+        if tokens_per_s is not None and not check_number("tokens_per_s", tokens_per_s) > 0.0:
             raise StreamValueError(
                 f"tokens_per_s is {tokens_per_s!r}; it must be above 0, or None for the recorded times"
             )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from stream.checks import check_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.request_bodies import sendable
 from stream.services.addresses import Api
@@ -41,7 +42,7 @@ def check_request(messages: Sequence[Message], fields: ChatFields) -> None:
     """Raise a `StreamError` for what no endpoint takes."""
     form, whole, parallel = (fields.get(name) for name in ("format", "response_format", "parallel_tool_calls"))
     temperature, think = fields.get("temperature"), fields.get("think")
-    if not all(hasattr(message, "get") for message in messages):
+    if not hasattr(messages, "__iter__") or not all(hasattr(message, "get") for message in messages):
         raise StreamTypeError("messages must be a list of dicts with `role` and `content`")
     if form is not None and form != "json" and not hasattr(form, "get"):
         raise StreamValueError(f"format is {form!r}; it must be 'json', a JSON Schema, or None")
@@ -49,8 +50,10 @@ def check_request(messages: Sequence[Message], fields: ChatFields) -> None:
         raise StreamTypeError(f"response_format is {whole!r}; it must be a dict in OpenAI's form")
     if not isinstance(parallel, bool | None):
         raise StreamTypeError(f"parallel_tool_calls is {parallel!r}; it must be a bool or None")
-    if temperature is not None and not temperature >= 0.0:
+    if temperature is not None and not check_number("temperature", temperature) >= 0.0:
         raise StreamValueError(f"temperature is {temperature!r}; it must be 0 or more")
+    if not isinstance(extra := fields.get("extra"), Mapping | None):
+        raise StreamTypeError(f"extra is {extra!r}; it must be a dict of fields, or None")
     if think not in (None, True, False, "low", "medium", "high", "max"):
         raise StreamValueError(f"think is {think!r}; it must be a bool, 'low', 'medium', 'high', 'max', or None")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 from urllib.parse import urlsplit
 
+from stream.errors import StreamTypeError
 from stream.events import ServiceEvent, StreamFailed, ToolsLeftOut
 from stream.redaction import logged_list, logged_name
 from stream.services.addresses import (
@@ -217,7 +218,10 @@ class Connection:
             refused: str = ""
             streams = self.capabilities.streaming or not names
             asked = with_guidance(messages, words)
-            body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
+            try:
+                body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
+            except (AttributeError, LookupError, TypeError) as error:
+                raise StreamTypeError(f"a message is not in OpenAI's form: {error!r}") from error
             ask = partial(self._endpoint.ask, body, names or None)
             async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:

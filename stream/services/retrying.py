@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
-from stream.checks import check_whole_number
+from stream.checks import check_number, check_whole_number
 from stream.errors import StreamValueError
 from stream.events import ServiceEvent, StreamFailed
 
@@ -68,7 +68,7 @@ class Retries:
     def __post_init__(self) -> None:
         check_whole_number("attempts", self.attempts, 1)
         for name in ("wait_s", "wait_max_s", "timeout_s"):
-            if not getattr(self, name) >= 0.0:
+            if not check_number(name, getattr(self, name)) >= 0.0:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
 
     def wait_before(self, attempt: int, failure: StreamFailed) -> float | None:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal, Unpack
 
-from stream.checks import check_choice
+from stream.checks import check_choice, check_number, check_whole_number
 from stream.errors import StreamValueError
 from stream.events import InvalidToolCall, ServiceEvent, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import SERVER_TOOLS
@@ -103,9 +103,10 @@ class ToolRunner(Wrapper):
     ) -> None:
         check_choice("told", told, ("hide", "run"))
         check_choice("executes", executes, ("auto", "client", "server"))
-        if rounds is not None and rounds < 1:
-            raise StreamValueError(f"rounds is {rounds!r}; it must be 1 or more, or None")
-        if not timeout_s > 0.0:
+        if rounds is not None:
+            check_whole_number("rounds", rounds, 1)
+        check_whole_number("longest_result", longest_result, 0)
+        if not check_number("timeout_s", timeout_s) > 0.0:
             raise StreamValueError(f"timeout_s is {timeout_s!r}; it must be above 0")
         self.tools = as_tools(tools)
         idle = [tool.name for tool in self.tools if tool.function is None]

@@ -137,6 +137,8 @@ class Tool:
 
 def as_tools(sources: Iterable[ToolLike] | None) -> tuple[Tool, ...]:
     """Each source as a `Tool`, `()` for `None`; two of one name raise `StreamValueError`."""
+    if not isinstance(sources, Iterable | None):
+        raise StreamTypeError(f"tools is {sources!r}; it must be a list of tools")
     tools = tuple(Tool.of(source) for source in sources or ())
     names = [tool.name for tool in tools]
     twice = sorted({name for name in names if names.count(name) > 1})

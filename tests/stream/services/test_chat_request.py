@@ -60,6 +60,11 @@ def test_each_endpoint_takes_its_own_of_two_formats():
         ({"response_format": "json"}, StreamTypeError, "response_format is 'json'"),
         ({"parallel_tool_calls": "no"}, StreamTypeError, "parallel_tool_calls is 'no'"),
         ({"messages": ["hello"]}, StreamTypeError, "messages"),
+        ({"messages": None}, StreamTypeError, "messages must be a list"),
+        ({"messages": [{"content": b"hello"}]}, StreamTypeError, "the request has a bytes"),
+        ({"temperature": "hot"}, StreamTypeError, "temperature is 'hot'"),
+        ({"extra": "seed"}, StreamTypeError, "extra is 'seed'"),
+        ({"tools": 3}, StreamTypeError, "tools is 3"),
         ({"tools": [TOOLS[0], TOOLS[0]]}, StreamValueError, "two tools"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -67,6 +72,12 @@ def test_each_endpoint_takes_its_own_of_two_formats():
 def test_a_field_that_cannot_be_sent_is_refused_before_anything_is_sent(fields, error, says):
     with pytest.raises(error, match=says):
         chat("ollama-plain-text", **fields)
+
+
+@pytest.mark.parametrize("message", [{"content": [{"type": "text"}]}, {"tool_calls": [{}]}, {"content": 5}], ids=str)
+def test_a_message_in_no_known_form_is_refused(message):
+    with pytest.raises(StreamTypeError, match="a message is not in OpenAI's form"):
+        chat("ollama-plain-text", endpoint="ollama", messages=[{"role": "user", **message}])
 
 
 def test_the_history_of_calls_is_written_in_each_endpoints_form():

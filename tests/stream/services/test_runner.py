@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import stream
-from stream.errors import StreamValueError
+from stream.errors import StreamError
 from stream.events import StreamFailed
 from stream.replay.scenarios import names
 from tests.support.model_server import BOTH, TOOLS, calling, running, says, tool
@@ -181,7 +181,10 @@ def test_arguments_that_are_no_json_go_back_as_none_because_servers_refuse_them(
     [
         ({"tools": [tool("idle")]}, "no function"),
         ({"rounds": 0}, "rounds"),
+        ({"rounds": 1.5}, "rounds is 1.5"),
         ({"timeout_s": 0.0}, "timeout_s"),
+        ({"timeout_s": "30"}, "timeout_s is '30'"),
+        ({"longest_result": -1}, "longest_result"),
         ({"executes": "nobody"}, "executes"),
         ({"validation": "maybe"}, "strictness"),
     ],
@@ -189,5 +192,5 @@ def test_arguments_that_are_no_json_go_back_as_none_because_servers_refuse_them(
 )
 def test_a_runner_that_could_not_work_is_refused_when_it_is_made(options, says):
     connection = stream.connect("http://localhost:1", "m")
-    with pytest.raises(StreamValueError, match=says):
+    with pytest.raises(StreamError, match=says):
         stream.ToolRunner(connection, options.pop("tools", TOOLS), **options)
