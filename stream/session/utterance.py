@@ -136,7 +136,8 @@ class Utterance:
         self._speaker, self._pacer, self._record = speaker, pacer, record
         self._clock, self._limit_s = clock, limit_s
         self._queue: asyncio.Queue[Callable[[], Awaitable[None]] | None] = asyncio.Queue()  # of calls of the speaker
-        self._active_s = clock.now()  # when the speaker was last heard, or given text
+        self._active_s = clock.now()  # when the speaker was last heard, or given text or its end
+        self._is_finished = False
         self._n_dropped = 0
         self._n_heard: int | None = None  # samples, once the speech was interrupted
         self.track = SpeechTrack()
@@ -160,6 +161,7 @@ class Utterance:
 
     def finish(self) -> None:
         """Mark the end of the answer."""
+        self._active_s, self._is_finished = self._clock.now(), True
         self._queue.put_nowait(self._speaker.finish)
         self._queue.put_nowait(None)
 
@@ -191,9 +193,10 @@ class Utterance:
             self.track.all_passed()
 
     def check(self) -> None:
-        """Give up a speaker that has text and was silent for too long."""
+        """Give up a speaker that has text, or only to end, and was silent for too long."""
         is_silent = self._clock.now() - self._active_s > self._limit_s
-        if is_silent and self.track.awaits_speech and not self.tasks[1].done():
+        has_work = self.track.awaits_speech or self._is_finished
+        if is_silent and has_work and not all(task.done() for task in self.tasks):
             self._failed(SpeakerError(f"the speaker has sent nothing for {self._limit_s:g} s"))
 
     async def _send(self) -> None:

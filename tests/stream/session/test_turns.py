@@ -225,6 +225,28 @@ def test_a_voice_that_takes_no_text_holds_no_cue_back_and_is_given_up():
     assert len(told.tape.mixed) < 15 * RATE
 
 
+class Endless(VoiceLikeSpeaker):
+    """Speaks all, and does not end."""
+
+    async def finish(self):
+        await self.flush()
+
+
+class Stuck(VoiceLikeSpeaker):
+    """Ends, but hangs in its own end."""
+
+    async def finish(self):
+        await super().finish()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("speaker", [Endless, Stuck])
+def test_a_voice_that_speaks_all_and_then_hangs_is_given_up(speaker):
+    told = run_turn(said("Let me look."), speaker=speaker(), limits=Limits(speech_s=5.0))
+    assert told.journal.failure == "the speaker has sent nothing for 5 s"
+    assert told.journal.heard_text == "Let me look."
+
+
 def test_a_stream_that_breaks_off_sounds_so_and_keeps_what_was_said():
     told = run_turn([*said("Let me look."), (0.5, StreamFailed("connection lost", code="unfinished"))])
     assert told.cues == ["error"]
