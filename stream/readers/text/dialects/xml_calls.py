@@ -23,12 +23,13 @@ INVOKE = Shape(SPACE, "<", PREFIX, "invoke", SUFFIX, _BREAK, "name=")
 _INSIDE = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK, "name="], *words(*BLOCKS, "calls")))
 _NEXT = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK]))
 _CALL = Shape(SPACE, "<", PREFIX, (["function=", _TITLE, ">"], ["invoke", SUFFIX, _BREAK, _ATTRIBUTES, ">"]))
-# A call without a marker before it: a named opening tag, and the beginning of a body.
+# A call without a marker before it: a named opening tag, and the beginning of a body, up to the end of a tag's suffix.
 _NAMED: list[Part] = [
     _BREAK, "name=", Run(r"[\"']?\s{0,4}"), Run(r"[^<>\"'\s][^<>\"']{0,63}"), Run(r"[\"']?\s{0,4}")
 ]  # fmt: skip
+_PARAMETER = (["parameter", SUFFIX, Run(r"(?=[^\w.\-:])")],)
 _BARE = tuple(
-    Shape("<", PREFIX, *head, ">", SPACE, (["{"], ["<", PREFIX, (["parameter", SUFFIX],)], ["</", PREFIX, words(end)]))
+    Shape("<", PREFIX, *head, ">", SPACE, (["{"], ["<", PREFIX, _PARAMETER], ["</", PREFIX, words(end)]))
     for head, end in ((["function=", _TITLE], "function"), (["invoke", SUFFIX, *_NAMED], "invoke"))
 )
 _KEY_TAGS = words("arg_key", "tool_sep")
