@@ -54,6 +54,16 @@ class Concealment:
             end[:n_end] = faded_continuation(past, n_end)
         return end
 
+    def close(self, frame: Samples, n_speech: int) -> None:
+        """Fade out, in place, speech that stopped after `n_speech` samples of a frame."""
+        end = self.fade_out(len(frame) - n_speech)
+        if end is None:
+            return
+        frame[n_speech:] = end
+        if len(end) < self._n_resume:  # so short a fade clicks: the speech before it fades, too
+            n_fade = min(self._n_end, len(frame))
+            frame[-n_fade:] *= raised_cosine(n_fade)[::-1].astype(np.float32)
+
     def fade_in(self, speech: Samples) -> Samples:
         """`speech`, faded in if it is the first after an underrun and would click."""
         if not self._is_interrupted:

@@ -350,9 +350,7 @@ class Pacer:
         self._concealment.released(frame[:n_speech])
         if n_speech < self._frame and self._speaking:
             self.underruns += 1
-            end = self._concealment.fade_out(self._frame - n_speech)
-            if end is not None:
-                frame[n_speech:] = end
+            self._concealment.close(frame, n_speech)
         return frame
 
     def _padded(self, speech: Samples) -> Samples:

@@ -293,14 +293,14 @@ def vowel(n_samples=24000):
     return np.asarray(tone(n_samples, 220.0).samples)
 
 
-@pytest.mark.parametrize("n_before", [9600, 9700, 10001, 12345])
+@pytest.mark.parametrize("n_before", [9600, 9700, 10001, 10077, 12345])
 def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before):
     voice = vowel()
     heard, pacer = stalled(voice, n_before, active=True)
     assert find_clicks(np.insert(voice, n_before, np.zeros(7200, np.float32))).size > 0, "what it would be without"
     assert find_clicks(heard).size == 0
     assert pacer.underruns > 0
-    np.testing.assert_array_equal(heard[:n_before], voice[:n_before])
+    np.testing.assert_array_equal(heard[: n_before - 240], voice[: n_before - 240])
     assert not heard[n_before + 240 : n_before + 4800].any()
     back = n_before + 4800 + np.flatnonzero(heard[n_before + 4800 :])[0] - 1  # a fade begins with 0.0
     np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
