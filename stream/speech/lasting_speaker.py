@@ -5,11 +5,12 @@ A connection stays open while the model thinks and its tools run, and servers cl
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
-from stream.speech.speaker import Speaker, Speech
+from stream.speech.speaker import CLAUSE_END, PhraseSpeaker, Speaker, Speech
 
 __all__ = ["LastingSpeaker"]
 
@@ -22,7 +23,8 @@ ATTEMPTS = 2
 class LastingSpeaker:
     """Opens a speaker when there is text, keeps it alive in pauses, and replaces it when its connection is lost.
 
-    Text whose speech had not started when a speaker failed goes to the next one.
+    Phrases whose speech had not started when a speaker failed go to the next one; all text counts as started at the
+    first sound of a speaker that is no `PhraseSpeaker`.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class LastingSpeaker:
         self._make, self._clock = make, clock or WallClock()
         self._inner: Speaker | None = None
         self._changed = asyncio.Event()  # a speaker was opened, or the answer has ended
-        self._unspoken: list[str] = []
+        self._unspoken: list[str] = []  # words
         self._used_s = 0.0
         self._failures = 0
         self._finished = False
@@ -53,7 +55,7 @@ class LastingSpeaker:
         is_idle = self._clock.now() - self._used_s > IDLE_S
         if is_idle and not self._unspoken and not hasattr(self._inner, "keep_alive"):
             await self._let_go()
-        self._unspoken.append(text)
+        self._unspoken += re.findall(r"\s*\S+", text)
         inner = await self._open()
         self._used_s = self._clock.now()
         await inner.send(text)
@@ -87,21 +89,23 @@ class LastingSpeaker:
                 self._changed.clear()
                 await self._changed.wait()
                 continue
-            is_done = False
+            is_done = is_sounding = False
             with contextlib.suppress(SpeakerError):
                 async for speech in inner:
                     self._used_s = self._clock.now()
-                    # Text that has started to sound is not repeated; if the speaker fails now, the rest of its phrase
-                    # is lost.
                     if len(speech.samples) or speech.phrase:
-                        self._unspoken.clear()
-                        self._failures = 0
+                        self._failures, is_sounding = 0, not speech.phrase
+                        n_words = len(speech.phrase.split()) if isinstance(inner, PhraseSpeaker) else None
+                        del self._unspoken[:n_words]
                     yield speech
                 is_done = self._finished
             if inner is not self._inner:
                 continue
             if is_done:
                 break
+            if is_sounding and isinstance(inner, PhraseSpeaker):  # What has started is not repeated: its rest is lost.
+                ends = (n for n, word in enumerate(self._unspoken, 1) if CLAUSE_END.search(word))
+                del self._unspoken[: min(next(ends, inner.max_words), inner.max_words)]
             await self._replace()
         self._finished = False
         await self._let_go()
@@ -109,14 +113,15 @@ class LastingSpeaker:
     async def _replace(self) -> None:
         """Open another speaker for the text that was not spoken; raises after too many attempts."""
         await self._let_go()
-        text = "".join(self._unspoken)
-        if not text:
+        words = tuple(self._unspoken)
+        if not words:
             return
         self._failures += 1
         if self._failures >= ATTEMPTS:
-            raise SpeakerError(f"{self.name} failed {self._failures} times with {text.strip()[:40]!r}")
+            raise SpeakerError(f"{self.name} failed {self._failures} times with {''.join(words).strip()[:40]!r}")
         inner = await self._open()
-        await inner.send(text)
+        for word in words:
+            await inner.send(word)
         await (inner.finish() if self._finished else inner.flush())
 
     async def _open(self) -> Speaker:

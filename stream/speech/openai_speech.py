@@ -10,6 +10,7 @@ import numpy as np
 
 from cues.extras import needed
 from stream.errors import SpeakerError
+from stream.redaction import logged_error
 from stream.speech.speaker import PhraseSpeaker, Speech
 from stream.urls import server_url, shown_url
 
@@ -79,7 +80,7 @@ class OpenAISpeaker(PhraseSpeaker):
             held, has_spoken = b"", False
             try:
                 async with self._client.stream("POST", self._url, json=request) as response:
-                    kind = response.headers.get("content-type", "")
+                    kind = response.headers.get("content-type", "").lower()
                     if response.status_code == 200 and not kind.startswith(("application/json", "text/")):
                         async for data in response.aiter_bytes(4096):
                             if not has_spoken and data.startswith(FILES):
@@ -94,7 +95,7 @@ class OpenAISpeaker(PhraseSpeaker):
                     why = f"HTTP {response.status_code}: {await _message(response)}"
                     passes = response.status_code in PASSING
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                why, passes = str(error) or type(error).__name__, not has_spoken
+                why, passes = logged_error(error), not has_spoken
             if wait_s is None or not passes:
                 raise SpeakerError(f"{self.name} failed: {why}")
             await asyncio.sleep(wait_s)

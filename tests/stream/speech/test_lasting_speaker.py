@@ -64,6 +64,16 @@ class EndsAtFirstText(Line):
             yield speech
 
 
+class DiesInMidPhrase(Line):
+    """The first connection of all dies while it speaks."""
+
+    async def speak(self, phrase):
+        async for speech in super().speak(phrase):
+            yield speech
+            if self.first:
+                raise SpeakerError("the line is dead")
+
+
 class DiesWhenClosed(Line):
     """The connection raises when it is closed."""
 
@@ -137,6 +147,12 @@ def test_text_that_a_dead_connection_did_not_say_is_said_by_the_next(kind):
     assert told.journal.failure is None
     assert told.journal.heard_text == "Hear me out, please."
     assert np.abs(told.tape.speech).max() > 0.1
+
+
+def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next():
+    told, lines = conversation(DiesInMidPhrase, [(0.0, TextDelta("Hear me out, please. I am not done."))])
+    assert [" ".join(line.spoken) for line in lines] == ["Hear me out,", "please. I am not done."]
+    assert told.journal.failure is None
 
 
 def test_a_voice_that_always_dies_is_given_up():

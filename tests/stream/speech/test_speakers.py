@@ -197,7 +197,7 @@ def test_a_speech_server_that_refuses_is_a_speaker_error():
     ("kind", "body", "message"),
     [
         (b"application/json", b'{"error": "no such voice"}', "no such voice"),
-        (b"text/html", b"<html>", "<html>"),
+        (b"Text/HTML", b"<html>", "<html>"),
         (b"audio/wav", b"RIFF$\0\0\0WAVE" + bytes(480), "audio/wav"),
         (b"audio/mpeg", b"\xff\xfb\x90d" + bytes(480), "audio/mpeg"),
     ],
