@@ -130,8 +130,9 @@ def export_bank(
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
-    sounds = {stem: sound for name, cue in bank.items() for stem, sound in _files_of(name, cue).items()}
-    _check_names(sounds)
+    files = [file for name, cue in bank.items() for file in _files_of(name, cue).items()]
+    _check_names(stem for stem, _ in files)
+    sounds = dict(files)
     if pictures:
         from cues.show.plots import check_matplotlib
 
@@ -178,9 +179,9 @@ def _check_names(names: Iterable[str]) -> None:
         if not is_plain_name(name):
             message = f"cue {name!r}: no file can have that name; it must be a plain name, without a folder"
             raise CueValueError(message + would_do(name))
-        first = seen.setdefault(name.casefold(), name)
-        if first != name:
+        if (first := seen.get(name.casefold())) is not None:
             raise CueValueError(f"cue {name!r}: its file can replace that of {first!r}; {name}_2 would do")
+        seen[name.casefold()] = name
 
 
 def _write_cue(cue: Cue, path: Path, subtype: str, *, pictures: bool) -> None:

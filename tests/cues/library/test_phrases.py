@@ -50,6 +50,12 @@ def test_an_export_of_phrases_is_a_pack_with_the_same_phrases(pack, told):
     assert {path.name for path in (pack / "out").glob("working*.wav")} == set()
 
 
+def test_a_phrase_and_a_cue_that_would_be_one_file_are_not_exported(pack):
+    bank = cues.load_bank(written(pack, "working"))
+    with pytest.raises(cues.CueValueError, match="'working_1': its file can replace"):
+        export_bank({**bank, "working_1": bank["agent"]}, pack / "out")
+
+
 @pytest.mark.parametrize(
     ("sound", "match"),
     [
