@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -68,13 +70,13 @@ def command(
         if not in_place and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise PackError(f"{folder}: exists and is not empty; name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
-        if source is not None and not in_place:
-            for path in sound_files(source):
-                shutil.copyfile(path, folder / path.name)
+        given = sound_files(source) if source is not None else []
         entries = _built_in(folder) if source is None and voice is None else {}
-        entries |= {path.stem: f'"{path.name}"' for path in sound_files(folder) if path.stem in CATALOG and source}
+        entries |= {path.stem: f'"{path.name}"' for path in given if path.stem in CATALOG}
         if voice is not None:
-            entries |= asyncio.run(_speak(folder, voice, language, phrases or None))
+            entries |= asyncio.run(_speak(folder, voice, language, phrases or None, {path.name for path in given}))
+        for path in [] if in_place else given:
+            shutil.copyfile(path, folder / path.name)
         _write(folder / PACK_FILE, entries)
     shown = harmless(str(folder))
     click.echo(
@@ -95,22 +97,24 @@ def _built_in(folder: Path) -> dict[str, str]:
     }
 
 
-async def _speak(folder: Path, voice: str, language: str, texts: Mapping[str, Sequence[str]] | None) -> dict[str, str]:
-    """Write phrases that the voice speaks; returns their entries of a `pack.toml`."""
+async def _speak(
+    folder: Path, voice: str, language: str, texts: Mapping[str, Sequence[str]] | None, taken: set[str]
+) -> dict[str, str]:
+    """Write phrases that the voice speaks, under no name that is taken; returns their entries of a `pack.toml`."""
     from stream.session.spoken_phrases import spoken, wanted
     from stream.speech import choose_speaker
     from stream.speech.speaker import SAMPLE_RATE
 
-    entries, listed = {}, wanted(texts, language)
+    listed = wanted(texts, language)
+    files = {name: [f"{name}-{number}.wav" for number, _ in enumerate(said, 1)] for name, said in listed.items()}
+    if lost := sorted(taken.intersection(chain(*files.values()))):
+        raise PackError(f"{lost[0]}: a phrase would replace this sound; rename it")
     of_voice = None if language == "en" else language
     async with contextlib.aclosing(await choose_speaker(voice, language=of_voice)) as speaker:
-        for name, phrases in listed.items():
-            files = [f"{name}-{number}.wav" for number in range(1, len(phrases) + 1)]
-            for file, text in zip(files, phrases, strict=True):
-                samples = await spoken(speaker, text, limit_s=_PHRASE_S)
-                write_audio(folder / file, samples, SAMPLE_RATE, "wav", default_subtype("wav"))
-            entries[name] = "{{ phrases = [{}] }}".format(", ".join(f'"{file}"' for file in files))
-    return entries
+        for file, text in zip(chain(*files.values()), chain(*listed.values()), strict=True):
+            samples = await spoken(speaker, text, limit_s=_PHRASE_S)
+            write_audio(folder / file, samples, SAMPLE_RATE, "wav", default_subtype("wav"))
+    return {name: f"{{ phrases = {json.dumps(each)} }}" for name, each in files.items()}
 
 
 def _write(file: Path, entries: Mapping[str, str]) -> None:

@@ -81,3 +81,15 @@ def test_a_phrase_that_cannot_be_made_says_what_is_missing(run, options, code, m
     result = run("new-pack", "mine", *options)
     assert result.code == code
     assert match in result.err
+
+
+@pytest.mark.parametrize("target", ["mine", "recordings"])
+def test_a_phrase_never_replaces_a_sound_of_the_folder(run, recordings, target):
+    own = shutil.move(recordings / "extra.wav", recordings / "working-2.wav").read_bytes()
+    result = run("new-pack", target, "--from", "recordings", "--voice", "voice-like")
+    assert result.code == 1
+    assert "working-2.wav: a phrase would replace this sound" in result.err
+    assert (recordings / "working-2.wav").read_bytes() == own
+    agent = ["--voice", "voice-like", "--phrase", "agent=I ask."]
+    assert run("new-pack", target, "--from", "recordings", *agent).code == 0  # the folder is as it was
+    assert (recordings.parent / target / "working-2.wav").read_bytes() == own
