@@ -50,7 +50,7 @@ _POLL_S = 0.1  # As in FastRTC's `wait_for_item`, which `next_item` replaces.
 _FINISH_S = 2.0  # Longer than any cue.
 _TO_LISTENER_S = 0.2  # The frontend's buffer (80 to 160 ms) and a network.
 _SPEECH_ENDS = "response.audio.done"
-_MOST_OF_END = 64  # Bytes: a line with `[DONE]`, and blank lines.
+_MOST_OF_END = 64  # Bytes: a line with `[DONE]`, blank lines, and a comment.
 
 
 class ModelError(StreamError, RuntimeError):
@@ -112,7 +112,7 @@ async def chat_events(
 
 
 class _Answer:
-    """The bytes of an answer; `is_done` if they end with `[DONE]`, which the client itself does not report."""
+    """The bytes of an answer; `is_done` if they end with a line `[DONE]`, which the client itself does not report."""
 
     def __init__(self, client: AsyncOpenAI, request: Mapping[str, Any]) -> None:
         # Its overloads fit OpenAI's own server only.
@@ -127,7 +127,7 @@ class _Answer:
 
     @property
     def is_done(self) -> bool:
-        return self._end.rstrip().endswith(b"data: [DONE]")
+        return any(line.removeprefix(b"data:").strip() == b"[DONE]" for line in self._end.splitlines())
 
 
 class UnmuteCues(PacedOutput):

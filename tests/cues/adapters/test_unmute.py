@@ -94,11 +94,11 @@ def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1):
     return asyncio.run(go())
 
 
-def unfinished(steps, *, is_done):
-    """A stream without a finish reason, with or without its `[DONE]`."""
+def unfinished(steps, end):
+    """A stream without a finish reason, and with another end than its `[DONE]`."""
     whole = recording(steps, finish="stop")
     lines = [line for line in whole.body.split(b"\n\n") if b'"finish_reason": "stop"' not in line]
-    body = b"\n\n".join(line for line in lines if is_done or b"[DONE]" not in line)
+    body = b"\n\n".join(line for line in lines if b"[DONE]" not in line) + end
     return replace(whole, body=body, reads=((len(body), 0.0),))
 
 
@@ -152,10 +152,19 @@ def test_a_server_that_refuses_the_tools_is_asked_without_them_and_not_offered_t
     assert record.getMessage().endswith(": 'list_directory', 'read_file'")
 
 
-@pytest.mark.parametrize("is_done", [True, False], ids=["[DONE]", "no end"])
-def test_an_answer_that_ends_with_done_needs_no_finish_reason(is_done, caplog):
+@pytest.mark.parametrize(
+    ("end", "is_done"),
+    [
+        (b"data: [DONE]\n\n", True),
+        (b"data:[DONE]\r\n\r\n", True),
+        (b"data: [DONE]\n\n: keep-alive\n\n", True),
+        (b"", False),
+    ],
+    ids=["[DONE]", "no space", "a comment after it", "no end"],
+)
+def test_an_answer_that_ends_with_done_needs_no_finish_reason(end, is_done, caplog):
     caplog.set_level(logging.INFO)
-    ((events, error),) = ask(Model(unfinished(said(BEFORE), is_done=is_done)))
+    ((events, error),) = ask(Model(unfinished(said(BEFORE), end)))
     assert text_of(events) == BEFORE
     assert (error is None) == is_done
     assert ("without a finish reason" in caplog.text) == is_done
