@@ -123,10 +123,11 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     if not isinstance(model, str):
         raise StreamTypeError(f'model is {model!r}; it must be a model\'s name, such as "qwen3:8b"')
     entries = load_families(overrides) if isinstance(overrides, (str, Path)) else _checked(overrides or (), "overrides")
-    name = model.strip().lower().rsplit("/", 1)[-1]  # without a registry's path
+    whole = model.strip().lower()
+    name = whole.rsplit("/", 1)[-1]  # without a registry's path
     for suffix in (":cloud", "-cloud", ":latest"):
         name = name.removesuffix(suffix)
-    found, over = _first(name, _table()["family"]), _first(name, entries)
+    found, over = _first((name,), _table()["family"]), _first((name, whole), entries)
     return _made({**_table()["default"], **found, **over}, "override" if over else "table" if found else "default")
 
 
@@ -184,8 +185,9 @@ def guidance(tools: Iterable[Tool], capabilities: ModelCapabilities) -> str:
     return wording.strip().replace("{tools}", "\n".join(named))
 
 
-def _first(name: str, entries: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return next((entry for entry in entries if any(fnmatchcase(name, p) for p in entry["patterns"])), {})
+def _first(names: Sequence[str], entries: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    pairs = ((entry, pattern.lower()) for entry in entries for pattern in entry["patterns"])
+    return next((entry for entry, pattern in pairs if any(fnmatchcase(name, pattern) for name in names)), {})
 
 
 def _made(entry: Mapping[str, Any], source: Literal["table", "override", "default"]) -> ModelCapabilities:

@@ -56,6 +56,14 @@ def test_an_override_file_wins_key_by_key(tmp_path):
     assert capabilities_of("qwen3", file).source == "table"
 
 
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "mistral:latest", "kimi-k2:1t-cloud", "GPT-4o"])
+def test_a_models_own_entry_as_it_is_suggested_overrides_the_table(model, tmp_path):
+    file = tmp_path / "models.toml"
+    file.write_text(dataclasses.replace(capabilities_of(model), max_tools=3).toml(model))
+    assert stream.connect("http://m.invalid", model, overrides=file).capabilities.max_tools == 3
+    assert capabilities_of("somebody/else", file).source == "default"
+
+
 @pytest.mark.parametrize(
     "text",
     [
