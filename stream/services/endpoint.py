@@ -118,7 +118,7 @@ class Endpoint:
             if status == 404:
                 note = f" (HTTP 404 from {where})"
             elif status in (401, 403) and not self._has_key:
-                note = f" (no key was sent to {urlsplit(self._url).hostname}; `api_key` gives one)"
+                note = f" (no key was sent to {urlsplit(self._url).hostname}; `api_key` or --api-key-env gives one)"
             return replace(
                 failed,
                 message=failed.message[:LONGEST_MESSAGE] + note,

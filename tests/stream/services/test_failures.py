@@ -163,7 +163,10 @@ RAW = {
         "redirects to https://elsewhere/v1; redirects are not followed",
     ),
     "a wrong path": (b"404 Not Found", b"404 page not found", "404 page not found (HTTP 404 from http://127.0.0.1:"),
-    "no key": (b"401 Unauthorized", b'{"error": "who?"}', "(no key was sent to 127.0.0.1; `api_key` gives one)"),
+    "no key": (
+        b"401 Unauthorized", b'{"error": "who?"}',
+        "(no key was sent to 127.0.0.1; `api_key` or --api-key-env gives one)",
+    ),
     "a broken connection": (b"200 OK\r\ncontent-length: 999", TEXT, "lost the connection to http://127.0.0.1:"),
 }  # fmt: skip
 
