@@ -47,8 +47,10 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
     def list_directory(path: Annotated[str, "folder, relative to the root; '.' is the root itself"] = ".") -> list[str]:
         """List the files and folders in a folder; folders end with a slash."""
         with _inside(base, path) as folder:
-            entries = sorted(folder.iterdir(), key=lambda entry: entry.name)[:LONGEST_LISTING]
-            return [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+            entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+            shown = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries[:LONGEST_LISTING]]
+            more = len(entries) - len(shown)
+            return [*shown, f"... and {more} more"] if more else shown
 
     def read_file(path: Annotated[str, "file, relative to the root"]) -> str:
         """Read a text file."""

@@ -45,3 +45,9 @@ def test_they_see_nothing_outside_of_their_folder(tools, tmp_path, tmp_path_fact
     for one in tools:
         with pytest.raises(PermissionError, match="out of the folder"):
             one(path)
+
+
+def test_a_long_listing_says_how_much_it_leaves_out(tools, tmp_path):
+    for number in range(300):
+        (tmp_path / f"{number:03}").touch()
+    assert tools[0]()[-2:] == ["199", "... and 101 more"]
