@@ -151,7 +151,8 @@ class Table:
             return None
         if marker in "{[" and _SPACE_TO_END.match(match.string, end):
             return None
-        return self._rows.get(marker) or _family(marker)
+        # The space that ends an `<invoke ` is not part of a suffix.
+        return self._rows.get(marker) or _family(marker[:-1] + match.group()[-1])
 
     def may_grow(self, match: re.Match[str]) -> bool:
         """Return whether what was found, and has no row, may still become a marker."""

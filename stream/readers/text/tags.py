@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from stream.readers.text.patterns import Part, Run, Shape
+from stream.readers.text.patterns import Part, Run, Shape, normalize
 
 __all__ = [
     "AFTER",
@@ -55,10 +55,8 @@ FAMILY: tuple[tuple[str, ...], ...] = (
     *(("</", PREFIX, *word, SUFFIX, ">") for word in (*_AROUND, *((part,) for part in PARTS))),
 )
 _WORDS = (*BLOCKS, "calls", "think", "thinking", "tool_response", *PARTS)
-_WORD = rf"{'|'.join(_WORDS)}|think_[^\W_]{{1,16}}".replace("|calls|", r"|(?:(?<=\|)|(?<=\|_))calls|")
-_TAG = re.compile(
-    rf"<(/?)({PREFIX})({_WORD})({SUFFIX})(?:>|(?<=function)=|(?<!function)\s|(?:(?<=invoke)|(?<=parameter))_)"
-)
+_WORD = rf"{'|'.join(_WORDS)}|think_[^\W_]{{1,16}}".replace("|calls|", rf"|{_BEHIND_BARS}calls|")
+_TAG = re.compile(rf"<(/?)({PREFIX})({_WORD})({SUFFIX})(?:>|(?<=function)=|(?<!function)\s)")
 _BEGUN = [re.compile(rf"<(/?)({prefix})([a-z_]*)({SUFFIX}:?)") for prefix in ("", PREFIX)]
 _LEAST = 4  # letters of a known word that tell half a decorated tag from text
 
@@ -111,9 +109,9 @@ class Tag(NamedTuple):
 
 @lru_cache(maxsize=256)
 def tag_of(marker: str) -> Tag | None:
-    """Return the tag that a normalized marker begins with."""
+    """Return the tag, normalized, that a marker begins with."""
     match = _TAG.match(marker)
-    return Tag(*match.groups()) if match else None
+    return Tag(match[1], normalize(f"<{match[2]}")[1:], match[3], match[4]) if match else None
 
 
 def begun_tag(half: str) -> Tag | None:

@@ -67,7 +67,7 @@ class _Markup:
 def _tag(match: re.Match[str], lead: str = "") -> Tag:
     """Return the tag that a shape has found."""
     text = match.group().removeprefix(lead)
-    tag = tag_of(normalize(text[text.index("<") :]))
+    tag = tag_of(text[text.index("<") :])
     assert tag is not None
     return tag
 
@@ -116,7 +116,7 @@ def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a call in tags that no marker announces; its head must be followed by a body."""
     found = yield from parser.test(*_BARE)
     if found:
-        call, text = _tag(found[1]), normalize(found[1].group())
+        call, text = _tag(found[1]), found[1].group()
         part = tag_of(text[text.rindex("<") :] + " " * (text[-1] != ">"))
         if text.endswith("{") or (part and (part._replace(closing="") == call if part.closing else call.holds(part))):
             yield from read_tags(parser, row)
