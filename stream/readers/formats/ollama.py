@@ -1,10 +1,10 @@
-"""A reader for the JSON lines of Ollama's `/api/chat`, as bytes or decoded."""
+"""A reader for the JSON lines of Ollama's `/api/chat`, as bytes, decoded or as objects."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from stream.events import Event, Usage
-from stream.readers.calls.values import count, number
+from stream.readers.calls.values import NOTHING, count, fields_of, number, plain
 from stream.readers.formats.failures import failure
 from stream.readers.formats.message_reader import MessageReader, channel_of
 
@@ -14,7 +14,7 @@ _NS_PER_MS = 1e6
 
 
 class OllamaReader(MessageReader):
-    r"""Reads what Ollama streams: network reads cut anywhere, or its decoded lines.
+    r"""Reads what Ollama streams: network reads cut anywhere, its decoded lines, or its package's objects.
 
     Beside text, reasoning and calls it reports a task's status and the results of tools that the server runs.
 
@@ -57,7 +57,7 @@ class OllamaReader(MessageReader):
     def _read(self, line: Mapping[str, Any]) -> None:
         if line.get("task_status"):
             self._task_status(line)
-        if isinstance(message := line.get("message"), Mapping):
+        if (message := fields_of(line.get("message"))) is not NOTHING:
             self._message(message, line)
         else:
             self._between(line)
@@ -81,7 +81,7 @@ class OllamaReader(MessageReader):
         if content and isinstance(content, str):
             self._content(content, channel_of(message, line))
         if calls is not None:
-            self._tool_calls(calls)
+            self._tool_calls(plain(calls))
             if calls:
                 self._between(line)
 

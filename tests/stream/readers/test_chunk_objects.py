@@ -1,11 +1,13 @@
 """Chunks as the client's objects take a short way where they are plain text: it must lead where the long one leads."""
 
+from types import SimpleNamespace
+
 import pytest
 from openai._models import construct_type
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from stream import OpenAIReader, TextDelta
+from stream import Finish, OllamaReader, OpenAIReader, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 CALL = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -118,3 +120,13 @@ def test_text_passed_on_the_short_way_is_remembered_where_a_line_begins():
     chunks = [chunk({"content": text}) for text in ("So", " it", " is", "[f(a=1)]", "\n", "[f(a=1)]")]
     events = [event for events in read(objects(chunks)) for event in events]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "So it is[f(a=1)]\n"
+
+
+def test_the_objects_of_ollama_are_read_as_its_lines():
+    calls = [SimpleNamespace(function=SimpleNamespace(name="f", arguments={"a": [1]}))]
+    message = SimpleNamespace(role="assistant", content="Hm.", thinking="Why?", tool_calls=calls)
+    events = OllamaReader().feed(SimpleNamespace(model="m", message=message, done=True, done_reason="stop"))
+    assert events == [
+        ReasoningDelta("Why?"), TextDelta("Hm."), ToolCallStart("f"), ToolCallEnd("f", arguments_json='{"a": [1]}'),
+        Finish("stop"),
+    ]  # fmt: skip
