@@ -376,3 +376,5 @@ class Scheduler:
         voice.again = False
         if self.sounds_in(voice):
             self.slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate), self.row.position)
+        else:
+            voice.ends = True  # a phrase that ends at this very sample does not wait again

@@ -207,3 +207,16 @@ def test_what_is_not_a_wait_is_refused_and_the_voice_keeps_its_own():
     with pytest.raises(cues.CueTypeError, match="wait is None; it must be a"):
         voice.wait = None
     assert mixed(mixer, talk(4800), lambda: 480).any()
+
+
+@pytest.mark.parametrize("end", ["stop", "release", "close"])
+@pytest.mark.parametrize("heard", [2399, 2400, 2401])
+def test_a_phrase_that_waits_again_stays_silent_where_it_is_stopped_at_its_end(end, heard):
+    phrase = cues.Cue(name="hum", samples=LOOP.samples[:2400], sample_rate=RATE)
+    cue = cues.Cue(name="hum", samples=phrase.samples, sample_rate=RATE, loop=True, phrases=(phrase,))
+    mixer = cues.Mixer()
+    voice = mixer.play(cue, wait=Wait())
+    assert np.array(mixer.mix(zeros(heard))).any()
+    (voice.stop if end == "stop" else getattr(mixer, end))()
+    mixer.silence(2400)
+    assert not mixer.silence(RATE).any()
