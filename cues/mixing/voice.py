@@ -106,8 +106,8 @@ class Playback:
             raise CueValueError(f"placement is {self.placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
         if self.wait is not None:
             checked_wait(self.wait)
-        if self.wait is not None and self.at is not None:
-            raise CueValueError("at is for cues without `wait`, which has not_before")
+            if self.at is not None:
+                raise CueValueError("at is for cues without `wait`, which has not_before")
         if self.at is not None:
             self.at = checked_whole_number("at", self.at, -(1 << 61), 1 << 61)
         self.phrases = tuple(prepare(phrase, sample_rate) for phrase in self.cue.phrases)

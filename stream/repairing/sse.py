@@ -113,7 +113,7 @@ class SseRepair:
 
 
 def _end_of_event(buffer: bytes | bytearray, start: int, has_returns: bool) -> int:
-    """Where an event ends, searched from `start` on; 0 if it goes on."""
+    """Index after the first end of an event at or after `start`; 0 if the event is incomplete."""
     if has_returns:
         return end.end() if (end := _END_OF_EVENT.search(buffer, start)) else 0
     at = buffer.find(b"\n\n", start)

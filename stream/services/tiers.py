@@ -54,7 +54,7 @@ FOLLOW_UP = re.compile(
     r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|go ahead|do (it|that|so)) )+"
     r"|(and|or|what about|how about) ((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
 )
-"""A question that says nothing without the one before it: "Yes, please", "And in the kitchen?"."""
+"""Questions that depend on the one before: "Yes, please", "And in the kitchen?"."""
 WORD = re.compile(r"(?<!\w)[~.]{0,2}/[\w./-]+|[\w']+(?:\.\w+)*")
 SENTENCE_END = re.compile(r"[.?!;:,]+(?=\s|$)|\n+")
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
-from stream.speech.speaker import CLAUSE_END, PhraseSpeaker, Speaker, Speech
+from stream.speech.speaker import PhraseSpeaker, Speaker, Speech
 
 __all__ = ["LastingSpeaker"]
 
@@ -104,8 +104,8 @@ class LastingSpeaker:
             if is_done:
                 break
             if is_sounding and isinstance(inner, PhraseSpeaker):  # What has started is not repeated: its rest is lost.
-                ends = (n for n, word in enumerate(self._unspoken, 1) if CLAUSE_END.search(word))
-                del self._unspoken[: min(next(ends, inner.max_words), inner.max_words)]
+                ends = (n for n, word in enumerate(self._unspoken, 1) if inner.completes(word, n))
+                del self._unspoken[: next(ends, None)]
             await self._replace()
         self._finished = False
         await self._let_go()

@@ -10,13 +10,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLAUSE_END", "SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
+__all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
 
 SAMPLE_RATE = 24000
 """The sample rate of every speaker, Hz."""
 
 # A clause ends at a mark at the end of a word, so "3.5" and "10:30" are not cut.
-CLAUSE_END = re.compile(r"[.,;:!?…。、!?:;,—][\"'”’)\]]*$")
+_CLAUSE_END = re.compile(r"[.,;:!?…。、!?:;,—][\"'”’)\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,12 @@ class PhraseSpeaker(ABC):
         """Take words to speak; a phrase that they complete is queued."""
         if text.strip():
             self._held.append(text)
-        if CLAUSE_END.search(text) or len(self._held) >= self.max_words:
+        if self.completes(text, len(self._held)):
             await self.flush()
+
+    def completes(self, text: str, n_words: int) -> bool:
+        """Whether a phrase ends with this text, as its word number `n_words`."""
+        return n_words >= self.max_words or _CLAUSE_END.search(text) is not None
 
     async def flush(self) -> None:
         """Queue the words held back."""
