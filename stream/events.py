@@ -5,6 +5,7 @@ that the tool ran, and whether it failed.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -45,9 +46,13 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of the model's reasoning, which is never spoken."""
+    """A piece of the model's reasoning, which is never spoken.
+
+    `sent_as` is the field of a message that held it, such as `"reasoning_content"`; `==` ignores it.
+    """
 
     text: str
+    sent_as: str = field(default="", kw_only=True, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,9 @@ class ToolCallEnd(_ReadOnce):
     status : {"ok", "incomplete", "malformed"}
         `"incomplete"`: cut off. `"malformed"`: not valid JSON, above the size limit, or rejected (`InvalidToolCall`).
         Run only calls that are `"ok"`, and only tools that were offered.
+    extra_content : Mapping or None
+        What the server sent beside the call and wants back with it in the history, such as Gemini's thought signature;
+        `==` ignores it.
 
     Examples
     --------
@@ -110,6 +118,7 @@ class ToolCallEnd(_ReadOnce):
     status: CallStatus = "ok"
     told: bool = field(default=False, kw_only=True, repr=False)
     from_text: bool = field(default=False, kw_only=True, repr=False, compare=False)
+    extra_content: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
     def arguments(self) -> dict[str, Any] | None:

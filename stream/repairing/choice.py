@@ -222,7 +222,8 @@ class Choice:
         index, self._calls = self._calls, self._calls + 1
         function = {"name": call.tool_name, "arguments": call.arguments_json}
         own_id = call.tool_call_id or f"call_{secrets.token_hex(12)}"
-        return {"tool_calls": [{"index": index, "id": own_id, "type": "function", "function": function}]}
+        written = {"index": index, "id": own_id, "type": "function", "function": function}
+        return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 
     def _end_round(self) -> None:
         self._may_await = self._may_await or bool(self._wanted)

@@ -41,6 +41,7 @@ class Answer:
     first_index: int = 0
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
+    thinking_field: str = "thinking"  # of a message
     calls: list[ToolCallEnd] = field(default_factory=list)
     problems: dict[int, InvalidToolCall] = field(default_factory=dict)
     results: dict[int, ToolResult] = field(default_factory=dict)  # by the place of the call
@@ -70,6 +71,8 @@ class Answer:
             self.said_after = self.said_after or bool(event.text.strip())
         elif isinstance(event, ReasoningDelta):
             self.thinking.append(event.text)
+            if event.sent_as == "reasoning_content":  # DeepSeek wants it back under this name; strict servers refuse it
+                self.thinking_field = event.sent_as
         elif isinstance(event, ToolResult) or (isinstance(event, TaskStatus) and not event.tool_name):
             self.reported = True  # a task with a name is a tool of the server's own, beside the client's
         elif isinstance(event, Finish):
@@ -104,7 +107,7 @@ class Answer:
             "role": "assistant",
             "content": "".join(self.text),
             "tool_calls": [_written(call, own_id) for call, own_id, _ in named] or None,
-            "thinking": "".join(self.thinking) or None,
+            self.thinking_field: "".join(self.thinking) or None,
         }
         answers = (
             {"role": "tool", "tool_call_id": own_id, "name": result.tool_name, "content": result.content}
@@ -116,7 +119,8 @@ class Answer:
 def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
     """A call for the history; arguments that are not a JSON object become `{}`, because servers refuse them."""
     written = call.arguments_json if replace(call, status="ok").arguments is not None else "{}"
-    return {"id": own_id, "type": "function", "function": {"name": call.tool_name, "arguments": written}}
+    function = {"name": call.tool_name, "arguments": written}
+    return present({"id": own_id, "type": "function", "function": function, "extra_content": call.extra_content})
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -> tuple[bool, str]:

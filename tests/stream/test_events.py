@@ -50,9 +50,10 @@ def test_having_been_read_changes_nothing_about_the_event():
     assert repr(read) == repr(other)
     assert pickle.dumps(read) == pickle.dumps(other)
     assert list(ToolCallEnd.__match_args__) == FIELDS
-    assert [field.name for field in dataclasses.fields(read)] == [*FIELDS, "told", "from_text"]
-    values = ("f", "1", 2, '{"path": "a"}', "ok", False, False)
-    assert dataclasses.asdict(read) == dict(zip([*FIELDS, "told", "from_text"], values, strict=True))
+    names = [*FIELDS, "told", "from_text", "extra_content"]
+    assert [field.name for field in dataclasses.fields(read)] == names
+    values = ("f", "1", 2, '{"path": "a"}', "ok", False, False, None)
+    assert dataclasses.asdict(read) == dict(zip(names, values, strict=True))
     with pytest.raises(dataclasses.FrozenInstanceError):
         read.status = "malformed"
     assert not hasattr(read, "__dict__")

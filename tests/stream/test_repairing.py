@@ -243,6 +243,15 @@ def test_the_same_call_as_text_and_structured_comes_once(tools, name, arguments,
     assert reasons == ["tool_calls"]
 
 
+@pytest.mark.parametrize("place", [{}, {"index": 0}], ids=["no index", "an index"])
+def test_what_a_server_sends_beside_a_call_goes_out_with_it(place):
+    signed = {"extra_content": {"google": {"thought_signature": "c2ln"}}}  # Gemini refuses a result without it
+    call = {**place, "id": "c1", "type": "function", "function": {"name": "dim", "arguments": "{}"}, **signed}
+    found = repaired([chunk_of(tool_calls=[call]), chunk_of(reason="tool_calls")], ["dim"])
+    sent = [one for chunk in found for one in chunk["choices"][0]["delta"].get("tool_calls") or ()]
+    assert sent == [{"index": 0, **call}]
+
+
 def test_each_choice_is_repaired_by_itself():
     first, second = chunk_of(DIM), chunk_of("Good night.")
     second["choices"][0]["index"] = 1

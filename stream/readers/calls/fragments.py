@@ -28,6 +28,11 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
     return (end for end in ends if end.status == "ok" and not end.told)
 
 
+def _function_of(fragment: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = fragment.get("function")
+    return function if isinstance(function, Mapping) else fragment
+
+
 _LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14  # calls of a round
 _MOST_HELD = 64  # pieces
@@ -99,19 +104,20 @@ class CallAssembler:
         for fragment in fragments:
             if not isinstance(fragment, Mapping):
                 continue
-            function = fragment.get("function")
-            if not isinstance(function, Mapping):
-                function = fragment
+            function = _function_of(fragment)
             number = fragment.get("index", function.get("index", index))
             if isinstance(number, bool) or not isinstance(number, int | str):
                 number = index
             identity, name = fragment.get("id"), function.get("name")
             identity = str(identity)[:_LONGEST_NAME] if isinstance(identity, str | int | float) else ""
             name = clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
-            arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
-            self._fragment(array, number, identity, name, arguments)
+            self._fragment(array, number, identity, name, fragment)
 
-    def _fragment(self, array: int, index: int | str | None, identity: str, name: str, arguments: Any) -> None:
+    def _fragment(
+        self, array: int, index: int | str | None, identity: str, name: str, fragment: Mapping[str, Any]
+    ) -> None:
+        function, extra = _function_of(fragment), fragment.get("extra_content")
+        arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
         if not (identity or name or arguments is not None):
             return
         assembly = self._find(index, identity, name)
@@ -123,6 +129,8 @@ class CallAssembler:
         if identity and not assembly.call.id:
             assembly.call.id = identity
             self._by_id[identity] = assembly
+        if isinstance(extra, Mapping) and len(dumps(extra)) <= self._order.max_argument_chars:
+            assembly.call.extra_content = extra
         if name and not assembly.call.name:
             assembly.call.name = name
             self._order.begin(assembly.call)

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
+from typing import Any
 
 from stream.checks import check_whole_number
 from stream.events import CallStatus, Event, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
@@ -131,12 +132,12 @@ class CallOrder:
         if self._waited > _MOST_WAITING:
             self._flush(past_open=True)
 
-    def reasoning(self, text: str) -> None:
+    def reasoning(self, text: str, sent_as: str = "") -> None:
         """Take in reasoning, which starts a new round after a call but never waits."""
         if self._round.calls and not text.isspace():
             self._round = _Round()
         if self.reasons and text:
-            self._events.append(ReasoningDelta(text))
+            self._events.append(ReasoningDelta(text, sent_as=sent_as))
 
     def begin(self, call: Call) -> None:
         """Take in a call whose name is certain."""
@@ -237,6 +238,7 @@ class CallOrder:
 
     def _end(self, call: Call) -> None:
         arguments, call.arguments_json = call.arguments_json, ""  # others may keep the call
+        extra, call.extra_content = call.extra_content, None
         if call.duplicate:
             return
         if call.ordinal < 0:
@@ -244,9 +246,8 @@ class CallOrder:
         status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
         if status == "ok":
             self.unanswered.append((call.id, call.name))
-        self._events.append(
-            ToolCallEnd(call.name, call.id, call.ordinal, arguments, status, told=call.told, from_text=call.from_text)
-        )
+        marks: Any = {"told": call.told, "from_text": call.from_text, "extra_content": extra}
+        self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, arguments, status, **marks))
 
     def speculate(self, raw: str, calls: list[Call]) -> None:
         """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""

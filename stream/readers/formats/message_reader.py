@@ -163,7 +163,7 @@ class MessageReader(ABC):
         for name in REASONING_FIELDS:
             text = fields.get(name)
             if text and isinstance(text, str):
-                self._order.reasoning(text)
+                self._order.reasoning(text, name)
                 return
 
     def _tool_calls(self, entries: Any, index: object = None) -> None:

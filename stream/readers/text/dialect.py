@@ -54,6 +54,7 @@ class Call:
     offset: int = 0  # start of a raw call in its text, characters
     told: bool = False  # as in `ToolCallStart`, like the next
     from_text: bool = False
+    extra_content: Any = None
     home: Any = None  # its `Round`
 
 

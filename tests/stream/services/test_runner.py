@@ -1,12 +1,14 @@
 """Who runs the tools, what becomes of every outcome, and what goes back to the model."""
 
 import asyncio
+import json
 
 import pytest
 
 import stream
 from stream.errors import StreamError
 from stream.events import StreamFailed
+from stream.replay.recording import Recording
 from stream.replay.scenarios import names
 from tests.support.model_server import BOTH, TOOLS, calling, running, says, tool
 
@@ -194,3 +196,50 @@ def test_a_runner_that_could_not_work_is_refused_when_it_is_made(options, says):
     connection = stream.connect("http://localhost:1", "m")
     with pytest.raises(StreamError, match=says):
         stream.ToolRunner(connection, options.pop("tools", TOOLS), **options)
+
+
+SIGNED = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
+WANTS_BACK = {  # a server's first deltas, and the field of the call's message that it refuses to miss or to see
+    "DeepSeek": (
+        [{"reasoning_content": "Look "}, {"reasoning_content": "first."}],
+        {},
+        "reasoning_content",
+        "Look first.",
+    ),
+    "Groq": ([{"reasoning": "Look first."}], {}, "reasoning_content", None),
+    "Gemini": ([], {"extra_content": SIGNED}, "tool_calls", SIGNED),
+}
+
+
+class Strict:
+    """A server that answers a result only if the call's message has what the server sent with the call."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self, thoughts, beside, field, wanted):
+        self.deltas = [*thoughts, {"tool_calls": [{**CALLED, **beside}]}]
+        self.field, self.wanted = field, wanted
+
+    def answer(self, _, request):
+        if request["messages"][-1]["role"] != "tool":
+            return sent(*self.deltas, finish="tool_calls")
+        back = request["messages"][-2].get(self.field)
+        if (back[0].get("extra_content") if self.field == "tool_calls" else back) != self.wanted:
+            body = json.dumps({"error": {"message": f"{self.field} must be passed back", "code": 400}}).encode()
+            return Recording(name="own", kind="json", body=body, status=400)
+        return sent({"content": "Two files."}, finish="stop")
+
+
+CALLED = {"id": "c1", "type": "function", "function": {"name": "list_directory", "arguments": '{"path": "."}'}}
+
+
+def sent(*deltas, finish):
+    choices = [*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": finish}]
+    body = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
+    return Recording(name="own", kind="sse", body=f"{body}data: [DONE]\n\n".encode())
+
+
+@pytest.mark.parametrize("server", WANTS_BACK)
+def test_a_server_gets_back_with_a_call_what_it_sent_with_it(server):
+    exchange = running(Strict(*WANTS_BACK[server]), TOOLS)
+    assert (exchange.text, exchange.failure) == ("Two files.", None)
