@@ -95,7 +95,7 @@ class Choice:
     ) -> list[dict[str, Any]] | None:
         """Return the choices that take the place of one, each with one text or call; None if it passes as it is."""
         delta, reason = fields_of(choice.get("delta") or choice.get("message")), choice.get("finish_reason")
-        content, calls = delta.get("content"), delta.get("tool_calls")
+        content, calls = delta.get("content") or delta.get("refusal"), delta.get("tool_calls")
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}

@@ -252,6 +252,11 @@ def test_what_a_server_sends_beside_a_call_goes_out_with_it(place):
     assert sent == [{"index": 0, **call}]
 
 
+def test_a_refusal_stays_as_it_came():
+    chunks = [chunk_of(refusal="I cannot"), chunk_of(refusal=" do that."), chunk_of(reason="stop")]
+    assert repaired(chunks, ["dim"]) == chunks
+
+
 def test_each_choice_is_repaired_by_itself():
     first, second = chunk_of(DIM), chunk_of("Good night.")
     second["choices"][0]["index"] = 1

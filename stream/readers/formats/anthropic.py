@@ -12,8 +12,7 @@ from stream.readers.options import Tools
 
 __all__ = ["AnthropicReader"]
 
-# Blocks with text by type: what it is, the field that holds it, and the type of their pieces.
-_TEXTS = {"text": ("text", "text", "text_delta"), "thinking": ("reasoning", "thinking", "thinking_delta")}
+_TEXTS = {"text": ("text", "text"), "thinking": ("reasoning", "thinking")}  # blocks: what it is, and its field
 _TASKS = ("server_tool_use", "mcp_tool_use")
 _MOST_BLOCKS = 1 << 14  # open ones
 _RESULT = "_tool_result"
@@ -62,7 +61,7 @@ class AnthropicReader(BlockReader):
             self._open.clear()
         self._blocks[index] = kind
         if kind in _TEXTS:
-            what, field, _ = _TEXTS[kind]
+            what, field = _TEXTS[kind]
             self._pass_on(what, block.get(field))
         elif kind == "tool_use":
             self._open[index] = call = self._items.start(block.get("id"), block.get("name"))
@@ -75,11 +74,10 @@ class AnthropicReader(BlockReader):
 
     def _block_delta(self, event: Mapping[str, Any]) -> None:
         index, delta = _index(event), fields_of(event.get("delta"))
-        kind = self._blocks.get(index, "")
-        if kind in _TEXTS:
-            what, field, piece = _TEXTS[kind]
-            if delta.get("type") == piece:
-                self._pass_on(what, delta.get(field))
+        kind, piece = self._blocks.get(index, "text"), text_of(delta.get("type")).removesuffix("_delta")
+        if kind in _TEXTS and piece in _TEXTS:  # LiteLLM leaves out a block's beginning, or names the wrong kind there
+            what, field = _TEXTS[piece]
+            self._pass_on(what, delta.get(field))
         elif kind == "tool_use" and delta.get("type") == "input_json_delta":
             self._items.add(self._open[index], delta.get("partial_json"))
 

@@ -117,12 +117,15 @@ class OpenAIReader(MessageReader):
         if delta.get("role") == "tool":
             self._results([plain(delta)])
             return
-        content = delta.get("content")
+        content, refusal = delta.get("content"), delta.get("refusal")
         if len(delta) > 1 or not content:
             self._reasoning(delta)
         if content:
             self._change_channel(channel_of(delta, chunk))
             self._content(content)
+        elif refusal and isinstance(refusal, str):  # it is the answer, and no call
+            self._last_finish = None
+            self._order.text(refusal)
         if calls is not None:
             if not self._calls.go_on(calls):
                 self._tool_calls(plain(calls))
