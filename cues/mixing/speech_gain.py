@@ -1,9 +1,8 @@
 """The speech's gain: ducked under cues, faded out for a replacing cue, muted after a release.
 
-One duck covers all voices and a hold time after the last, so cues in a row do not pump; voices with a `Wait` are never
-heard with speech, and duck nothing. The voices' ends are known, so `plan` computes the next two ramps, and the kernels
-follow them. The duck is lifted at once when the cues are silent and the speech pauses, so that an answer begins at full
-level.
+One duck covers all voices and a hold time after the last, so cues in a row do not pump. The voices' ends are known, so
+`plan` computes the next two ramps, and the kernels follow them. The duck is lifted at once when the cues are silent and
+the speech pauses, so that an answer begins at full level.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class SpeechBus:
 
     def ended(self, voice: Playback) -> None:
         """Keep the end of a voice that is no longer among the voices: it still counts for the hold."""
-        if voice.wait is not None:  # never heard with speech, so nothing is ducked for it
+        if voice.phrases:  # never heard with speech, so nothing is ducked for them
             return
         if voice.placement == "replace":
             self._replace_end = max(self._replace_end, voice.end - self._lengths.crossfade)
@@ -213,9 +212,7 @@ class SpeechBus:
         """The samples at which ducking and replacement end; `NEVER` for a loop's."""
         duck, replace, lengths = self._duck_end, self._replace_end, self._lengths
         for voice in self.voices:
-            if voice.wait is not None:
-                continue
-            end = voice.end
+            end = 0 if voice.phrases else voice.end
             if voice.placement == "replace":
                 replace = max(replace, end - lengths.crossfade if end < _NEVER else end)
             elif end + lengths.hold > duck:

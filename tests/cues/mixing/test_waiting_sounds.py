@@ -150,14 +150,15 @@ def test_the_loudest_channel_is_the_speech():
     assert mixer.heard == 2009
 
 
-def test_the_first_word_after_a_waiting_sound_is_at_full_level():
-    mixer, speech = cues.Mixer(), talk(4800, 9600.0)
+def test_the_first_word_that_meets_a_waiting_sound_is_ducked_as_under_any_cue():
+    mixer, speech = cues.Mixer(), talk(4800, 40_000.0)
     mixer.listens = True
     voice = mixer.play(LOOP, wait=Wait(patience=480, until_heard_from=0))
     out = mixed(mixer, speech, lambda: 480)
-    assert voice.stretches == [(480, 4800 + FADE)]
-    np.testing.assert_allclose(out[4800:], speech[4800:], atol=0.05)  # the loop's own peak, which fades out
-    np.testing.assert_array_equal(out[4800 + FADE :], speech[4800 + FADE :])
+    end, hold, release = 4800 + FADE, RATE // 5, RATE * 3 // 10
+    assert voice.stretches == [(480, end)]
+    np.testing.assert_allclose(out[end : end + hold], speech[end : end + hold] * 10 ** (-6 / 20), rtol=1e-5)
+    np.testing.assert_array_equal(out[end + hold + release :], speech[end + hold + release :])
 
 
 def test_what_is_heard_is_known_while_the_mixer_listens_or_is_busy():
