@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Unpack
@@ -24,14 +25,17 @@ from stream.events import StreamFailed
 
 FASTRTC = require("fastrtc")
 
-from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause  # noqa: E402  (report a missing package first)
+from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause, WebRTCError  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
     from stream.routing.router import CueRouter
 
 __all__ = ["CuedHandler", "PacedOptions", "current_router", "with_cues"]
 
+logger = logging.getLogger(__name__)
+
 _PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
+_PHONE_RATE = 8000
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
 _ROUTER: ContextVar[CueRouter] = ContextVar("cues_router")
 
@@ -70,6 +74,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._options = options
         self._paced = PacedCues(options, sample_rate=inner.output_sample_rate)
         self._frames: list[NDArray[np.float32]] = []
+        self._least_frames = 1
         self._asked: asyncio.Future[Any] | None = None
         self._ask_at_s = 0.0
         self._closing: CloseStream | None = None
@@ -104,9 +109,10 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             if item is not None:
                 return item
             self._frames += self._paced.frames()
-            if self._frames:
-                return self.output_sample_rate, self._frames.pop(0)
-            if self._closing is not None and not self._paced.pacer.queued_samples:
+            if len(self._frames) >= self._least_frames or (self._frames and self._paced.pacer.wait_s() is None):
+                frames, self._frames = self._frames, []
+                return self._paced.sample_rate, np.concatenate(frames)
+            if self._closing is not None and not (self._frames or self._paced.pacer.queued_samples):
                 closing, self._closing = self._closing, None
                 return closing
             left_s = give_up_s - self._paced.clock.now()
@@ -114,7 +120,11 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
                 return None
             until_ask_s = self._ask_at_s - self._paced.clock.now()
             longest_s = min(left_s, max(until_ask_s, 0.0)) if self._asked is None else left_s
-            await self._paced.wait(longest_s=longest_s, also=self._asked)
+            try:
+                await self._paced.wait(longest_s=longest_s, also=self._asked)
+            except asyncio.CancelledError:  # A WebSocket's end: FastRTC calls no `shutdown` there.
+                self._cancel_asked()
+                raise
 
     async def receive(self, frame: tuple[int, NDArray[np.int16]]) -> None:
         """Pass the user's audio on."""
@@ -126,11 +136,14 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     def shutdown(self) -> Any:
         """Shut the inner handler down and cancel its `emit`."""
+        self._cancel_asked()
+        self._paced.mixer.close()
+        return self.inner.shutdown()
+
+    def _cancel_asked(self) -> None:
         if self._asked is not None:
             self._asked.cancel()
             self._asked = None
-        self._paced.mixer.close()
-        return self.inner.shutdown()
 
     def copy(self) -> CuedHandler:
         """A handler for another connection."""
@@ -156,6 +169,10 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         if name in ("_loop", "phone_mode", "_phone_mode") and "inner" in self.__dict__:
             setattr(self.inner, name, value)
         super().__setattr__(name, value)
+        if name == "phone_mode":
+            # A WebSocket: FastRTC sends an item each 20 ms and more, and a telephone's at 8 kHz, each resampled alone.
+            self._least_frames = 2
+            self._paced.retune(_PHONE_RATE if value else self.output_sample_rate)
 
     # Output of the inner handler.
 
@@ -173,7 +190,10 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         except Exception as error:
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
             self.router.handle(StreamFailed(f"{type(error).__name__}: {error}", code="handler"))
-            raise
+            if isinstance(error, WebRTCError):
+                raise
+            logger.exception("the handler's emit failed")  # Raised, it would end the output of a WebSocket.
+            return None
         finally:
             self._note_reply()
         if item is None:
