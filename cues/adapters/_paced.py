@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import cues
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
-from cues.signal.resample import Resampler
+from cues.signal.resample import Resampler, resample
 from stream.clock import Clock, WallClock
 from stream.routing.router import CueRouter
 
@@ -74,12 +74,14 @@ class PacedCues(PipelineCues):
         )
 
     def retune(self, sample_rate: int) -> None:
-        """Continue at another sample rate: the router stays, queued speech is dropped, calls under way end."""
+        """Continue at another sample rate: the router stays, queued speech is converted, calls under way end."""
         if sample_rate == self.sample_rate:
             return
+        speech = np.append(self.pacer.take(), self.rest_at_own_rate()), self.sample_rate
         super().retune(sample_rate)
         self.pacer = self._new_pacer()
         self._fading = False
+        self.push(resample(*speech, sample_rate))
 
     def at_own_rate(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
         """A piece of speech at the output's rate; the pieces of a stream follow each other without a seam."""

@@ -61,7 +61,8 @@ class AudioSocketLine(PacedWriter, PacedLine):
         if kind == _DIGIT and payload:
             return Digit(payload[:1].decode("latin-1"))
         if _AUDIO <= kind < _AUDIO + len(_RATES):
-            self._paced.retune(_RATES[kind - _AUDIO])  # answer at the caller's rate
+            if self._paced.pacer.is_silent:  # Asterisk takes any rate at any time.
+                self._paced.retune(_RATES[kind - _AUDIO])  # answer at the caller's rate
             return CallerAudio(float_of_pcm16(payload[: len(payload) // 2 * 2]))
         if kind in (_HANGUP, _ERROR):
             self.close()

@@ -110,6 +110,7 @@ class PhoneLine(PacedLine):
             fade[: len(rest)] = rest * raised_cosine(len(rest))[::-1]
             self._outbox += self._messages.clear(self._started.stream_id), self._message(fade)
         self._sent = self._sent[:0]
+        self._pass_marks()  # Plivo returns those of what was heard alone.
         self._paced.wake()
 
     async def played(self) -> None:
@@ -150,9 +151,12 @@ class PhoneLine(PacedLine):
         """End `run` and whatever waits for `played`."""
         self._is_over = True
         self._go.set()
+        self._pass_marks()
+        self._paced.close()
+
+    def _pass_marks(self) -> None:
         for mark in self._marks.values():
             mark.set()
-        self._paced.close()
 
     def _message(self, samples: NDArray[np.float32]) -> str:
         assert self._started is not None

@@ -257,6 +257,10 @@ class Pacer:
         self._muted_from = self._mixer.position + n_fade  # speech that comes meanwhile waits until then
         return dropped
 
+    def take(self) -> Samples:
+        """Take the queued speech back. The mixing thread only."""
+        return self._pop(self.queued_samples)
+
     def recall(self) -> int:
         """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only."""
         n_unheard = self.unheard_samples

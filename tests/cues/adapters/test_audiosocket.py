@@ -2,6 +2,7 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 
 import cues
@@ -9,6 +10,7 @@ from cues.adapters._paced import PacedCues
 from cues.adapters.audiosocket import AudioSocketLine, CallerAudio, Digit, Started, Stopped
 from stream.events import ToolCallStart
 from stream.routing.rules import CueRules, Limits
+from tests.support.listening import steady_voice
 from tests.support.phone_calls import CALL_ID, FRAME, OPENING, asterisk_call, message
 from tests.support.virtual_loop import LoopClock, run_virtually
 
@@ -24,6 +26,23 @@ def test_a_cue_is_sent_at_the_callers_rate_and_with_its_level(kind, rate):
     assert asterisk.kinds == {kind}
     cue = cues.load_bank(sample_rate=rate)["tool_call"]
     assert cues.measure(asterisk.signal(), rate).m100_max_lufs == pytest.approx(cue.measured.m100_max_lufs, abs=0.3)
+
+
+def test_a_greeting_from_before_the_callers_first_audio_is_heard_whole_though_that_has_another_rate():
+    x, audio = steady_voice(1.0, 8000), message(0x12, b"\0" * 640)
+
+    async def script(line, clock):
+        line.push(x, 8000)
+        line.end()
+        await clock.sleep(0.05)
+        line.feed(audio)
+        await clock.sleep(1.5)
+        line.feed(audio)
+        line.push(steady_voice(1.0, 8000), 8000)
+
+    asterisk, _ = asterisk_call(script, opening=(OPENING,), bank={})
+    assert np.abs(asterisk.signal()[: len(x)] - x).max() < 2 / 32768
+    assert asterisk.kinds == {0x10, 0x12}
 
 
 STREAM = (

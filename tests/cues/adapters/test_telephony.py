@@ -10,6 +10,8 @@ import pytest
 
 import cues
 from cues.adapters.telephony import CallerAudio, Digit, Marked, PhoneLine, Started, Stopped
+from cues.signal.pcm import float_of_pcm16
+from cues.signal.resample import resample
 from stream.events import ToolCallStart
 from stream.routing.rules import CueRules
 from tests.support.listening import speech, steady_voice
@@ -55,6 +57,35 @@ def test_nothing_is_sent_before_the_call_starts_or_while_nothing_sounds():
         await clock.sleep(5.0)
 
     assert 10 <= len(run_line(PhoneLine, script).messages) <= 12
+
+
+def test_speech_from_before_the_call_starts_is_heard_at_any_rate():
+    x, start = steady_voice(1.0), {"encoding": "audio/x-l16", "sampleRate": 16000}
+
+    async def script(line, _far, clock):
+        for piece in np.array_split(x, 10):
+            line.push(piece, 24000)
+        line.feed(json.dumps({"event": "start", "start": {"streamId": "1", "mediaFormat": start}}))
+        await clock.sleep(2.0)
+
+    messages = run_line(partial(PhoneLine, provider="plivo"), script).messages
+    sent = b"".join(base64.b64decode(message["media"]["payload"]) for _, message in messages)
+    expected = resample(x, 24000, 16000)
+    assert np.abs(float_of_pcm16(sent)[: len(expected)] - expected).max() < 1e-3
+
+
+def test_a_barge_in_ends_who_waits_for_the_speech_where_no_mark_comes_back():
+    async def script(line, _far, clock):
+        line.feed(json.dumps(START))
+        line.push(steady_voice(0.05), 24000)
+        line.end()
+        played = asyncio.create_task(line.played())
+        await clock.sleep(0.05)
+        line.barge_in()  # Plivo returns the checkpoints of what was heard alone.
+        await clock.sleep(0.1)
+        assert played.done()
+
+    run_line(partial(PhoneLine, provider="plivo"), script)
 
 
 MEDIA = base64.b64encode(bytes([0xFF, 0x80])).decode()
