@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
@@ -32,15 +33,7 @@ __all__ = ["Strictness", "Validator"]
 Strictness: TypeAlias = Literal["off", "on", "strict"]
 Reason: TypeAlias = Literal["unknown_tool", "not_json", "schema"]
 
-KINDS = {
-    bool: {"boolean"},
-    int: {"integer", "number"},
-    float: {"number"},
-    dict: {"object"},
-    list: {"array"},
-    type(None): {"null"},
-}
-"""Types of JSON Schema."""
+_PYTHON = {"True": "true", "False": "false", "None": "null"}
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +94,8 @@ class Validator:
         given = json.loads(call.arguments_json)  # a copy: a tool may change its arguments
         tool = self._tools.get(call.tool_name)
         values = given if isinstance(given, dict) else {}
-        return values if tool is None or self.strictness == "strict" else _spelled_out(values, tool.parameters)
+        is_as_given = tool is None or self.strictness == "strict"
+        return values if is_as_given else _spelled_out(values, self._checkers[call.tool_name])
 
     async def watch(self, events: AsyncIterable[ServiceEvent]) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one stream; the end of an invalid call is malformed and follows an `InvalidToolCall`.
@@ -157,7 +151,7 @@ class Validator:
         if tool is None:
             return None  # The server's own tool: only the server knows its schema.
         if self.strictness == "on":
-            arguments = _spelled_out(arguments, tool.parameters)
+            arguments = _spelled_out(arguments, self._checkers[call.tool_name])
         # The first error by depth is reported. Its own message would quote values, so we write another.
         try:
             errors = self._checkers[call.tool_name].iter_errors(arguments)
@@ -224,22 +218,21 @@ def _words(name: str, error: Any) -> str:
     return f"{name}: {where or 'the arguments'} must satisfy {error.validator}: {json.dumps(error.validator_value)}"
 
 
-def _spelled_out(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, with text replaced by the value that it spells, if the schema wants one."""
-    properties = schema.get("properties", {})
-    return {key: _spelled(value, properties.get(key, {})) for key, value in arguments.items()}
+def _spelled_out(arguments: Mapping[str, Any], checker: Any) -> dict[str, Any]:
+    """The arguments; text that the schema rejects is replaced by the value that it spells, if the schema takes that."""
+    spelled = dict(arguments)
+    with suppress(Exception):  # of any schema; a check tells of it, and a tool checks its arguments itself
+        for key in _rejected(arguments, checker):
+            with suppress(TypeError, ValueError, RecursionError):  # no text, or no JSON
+                read = json.loads(_PYTHON.get(arguments[key], arguments[key]))
+                if key not in _rejected({key: read}, checker):
+                    spelled[key] = read
+    return spelled
 
 
-def _spelled(value: Any, schema: Any) -> Any:
-    kinds = schema.get("type") if isinstance(schema, dict) else None
-    wanted = {kinds} if isinstance(kinds, str) else set(kinds or ())
-    if not isinstance(value, str) or not wanted or "string" in wanted:
-        return value
-    try:
-        read = json.loads(value.lower() if value in ("True", "False", "None") else value)
-    except (ValueError, RecursionError):
-        return value
-    return read if wanted & KINDS.get(type(read), set()) else value
+def _rejected(arguments: Mapping[str, Any], checker: Any) -> set[str]:
+    """The arguments that do not fit a schema by themselves."""
+    return {error.path[0] for error in checker.iter_errors(arguments) if error.path}
 
 
 def _is_blank(event: ServiceEvent) -> bool:

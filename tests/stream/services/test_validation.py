@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 
 import pytest
 
@@ -84,6 +85,37 @@ def test_text_that_spells_a_value_is_taken_for_it_unless_it_is_strict():
     assert lenient.check(given) is None
     assert lenient.arguments(given) == {"minutes": 5}
     assert strict.check(given).reason == "schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),  # `int | None`
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "None", None),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "null", "null"),
+        ({"$ref": "#/$defs/Span"}, '{"from": 1}', {"from": 1}),  # a pydantic model
+        ({"enum": [5, 10]}, "10", 10),
+        ({"type": "boolean"}, "True", True),
+        ({"type": "string", "pattern": "^0[0-9]$"}, "05", "05"),
+    ],
+    ids=["optional", "none", "text or none", "reference", "enum", "boolean", "text"],
+)
+def test_text_is_taken_for_what_any_schema_takes(schema, text, value):
+    span = {"Span": {"type": "object", "properties": {"from": {"type": "integer"}}}}
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": schema, "y": {}}, "$defs": span}}
+    checker = stream.services.Validator([tool])
+    given = ToolCallEnd("f", arguments_json=json.dumps({"x": text, "y": [text]}))
+    assert checker.check(given) is None
+    assert checker.arguments(given) == {"x": value, "y": [text]}
+
+
+def test_an_optional_argument_that_a_model_writes_as_text_reaches_the_tool():
+    def set_timer(minutes: int | None = None) -> str:
+        return f"{minutes!r} minutes"
+
+    written = "<tool_call>\n<function=set_timer>\n<parameter=minutes>\n5\n</parameter>\n</function>\n</tool_call>"
+    exchange = running(says([["say", written]], [["say", "Set."]]), [set_timer])
+    assert exchange.results == [("set_timer", False, "5 minutes")]
 
 
 def test_strict_takes_no_argument_that_the_schema_does_not_name():
