@@ -16,7 +16,7 @@ from stream.events import ServiceEvent, StreamFailed
 
 __all__ = ["Retries", "refused_part", "with_retries"]
 
-TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, *range(502, 600)})  # 52x are Cloudflare's and Anthropic's
 # In a stream that began with HTTP 200, a provider's code stands for the status: Anthropic's error types, then OpenAI's.
 TRANSIENT_CODES = frozenset({
     *("connection", "unfinished"),

@@ -88,7 +88,7 @@ def refusal(status, body=b'{"error": "busy"}', headers=None):
 
 
 @BOTH
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
+@pytest.mark.parametrize("status", [408, 429, 500, 503, 520, 529])
 def test_a_request_that_failed_before_its_first_event_is_sent_again(endpoint, status):
     exchange = chat(Flaky([refusal(status)] * 2, says([["say", "Here I am."]])), endpoint=endpoint)
     assert exchange.text == "Here I am."
