@@ -1,16 +1,26 @@
 """Bodies of requests: what can be encoded (no lone surrogates, no infinite numbers), and what they ask for."""
 
 import math
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from stream.errors import StreamTypeError, StreamValueError
 
-__all__ = ["asks_for_data", "sendable", "sendable_text"]
+__all__ = ["asks_for_data", "new_call_id", "sendable", "sendable_text"]
 
 _DATA_FIELDS = ("format", "structured_outputs", "guided_json", "json_schema", "grammar")  # Ollama, vLLM, llama-server
 DEEPEST = 200
 """Deepest nesting of a body. Python's JSON encoder fails at some hundreds of levels, depending on the stack."""
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one: servers of Mistral's models take 9 letters and digits, and no others.
+
+    >>> len(new_call_id())
+    9
+    """
+    return secrets.token_hex(5)[:9]
 
 
 def sendable_text(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import secrets
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +28,7 @@ from stream.readers.calls.values import fields_of
 from stream.readers.formats.raw_text import TextReader
 from stream.readers.options import Tools
 from stream.redaction import logged_name
+from stream.request_bodies import new_call_id
 
 __all__ = ["CueFrame", "TextGuard"]
 
@@ -139,7 +139,7 @@ class TextGuard:
                     spoken.append_to_context = getattr(like, "append_to_context", True)
                     frames += [*self._end_of_thoughts(), spoken]
                 case ToolCallStart(told=False):
-                    call_id = self._ids[event.index] = f"call_{secrets.token_hex(12)}"
+                    call_id = self._ids[event.index] = new_call_id()
                     frames.append(CueFrame(replace(event, tool_call_id=call_id)))
                 case ToolCallEnd():
                     frames += self._call_ended(event, self._ids.get(event.index))

@@ -1,7 +1,6 @@
 """One choice of a stream of Chat Completions: from what came, and its events, to what goes out."""
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from stream.readers.formats.message_reader import REASONING_FIELDS
 from stream.readers.options import MAX_ARGUMENT_CHARS
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
+from stream.request_bodies import new_call_id
 
 __all__ = ["Choice"]
 
@@ -221,7 +221,7 @@ class Choice:
         """A whole call as a delta."""
         index, self._calls = self._calls, self._calls + 1
         function = {"name": call.tool_name, "arguments": call.arguments_json}
-        own_id = call.tool_call_id or f"call_{secrets.token_hex(12)}"
+        own_id = call.tool_call_id or new_call_id()
         written = {"index": index, "id": own_id, "type": "function", "function": function}
         return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 

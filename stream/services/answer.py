@@ -25,7 +25,7 @@ from stream.events import (
 )
 from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow
 from stream.redaction import logged_name
-from stream.request_bodies import sendable_text
+from stream.request_bodies import new_call_id, sendable_text
 from stream.services.chat_request import Message, present
 from stream.services.tool import Tool
 
@@ -97,7 +97,7 @@ class Answer:
         A call without a name cannot be sent back; if there is no other one, the same question is asked again.
         """
         named = [
-            (call, call.tool_call_id or f"call_{call.index}", self.results[place])
+            (call, call.tool_call_id or new_call_id(), self.results[place])
             for place, call in enumerate(self.calls)
             if call.tool_name
         ]

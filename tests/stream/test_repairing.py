@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -250,6 +251,11 @@ def test_what_a_server_sends_beside_a_call_goes_out_with_it(place):
     found = repaired([chunk_of(tool_calls=[call]), chunk_of(reason="tool_calls")], ["dim"])
     sent = [one for chunk in found for one in chunk["choices"][0]["delta"].get("tool_calls") or ()]
     assert sent == [{"index": 0, **call}]
+
+
+def test_a_recovered_call_has_an_id_that_mistrals_servers_take():
+    (call,) = accumulated(repaired([chunk_of(DIM), chunk_of(reason="stop")], ["dim"]))[2]
+    assert re.fullmatch("[a-zA-Z0-9]{9}", call["id"])
 
 
 def test_a_refusal_stays_as_it_came():

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -196,6 +197,13 @@ def test_a_runner_that_could_not_work_is_refused_when_it_is_made(options, says):
     connection = stream.connect("http://localhost:1", "m")
     with pytest.raises(StreamError, match=says):
         stream.ToolRunner(connection, options.pop("tools", TOOLS), **options)
+
+
+def test_a_call_that_came_without_an_id_gets_one_that_mistrals_servers_take():
+    server = says([["say", '[TOOL_CALLS]list_directory[ARGS]{"path": "."}']], [["say", "Two files."]])
+    asked, answered = running(server, TOOLS).bodies[1]["messages"][-2:]
+    assert re.fullmatch("[a-zA-Z0-9]{9}", asked["tool_calls"][0]["id"])
+    assert answered["tool_call_id"] == asked["tool_calls"][0]["id"]
 
 
 SIGNED = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
