@@ -29,6 +29,7 @@ _TYPES = {
     ),
     **dict.fromkeys(("message_start", "message_delta", "message_stop"), "anthropic"),
     **{f"content_block_{step}": "anthropic" for step in ("start", "delta", "stop")},
+    "chunk": "chat",
 }
 _FIELDS = {
     "choices": "chat",

@@ -96,6 +96,8 @@ class OpenAIReader(MessageReader):
             self._last_finish = None
             self._text(text)
             return
+        if fields.get("type") == "chunk":  # of the package's `client.chat.completions.stream()`, beside what repeats it
+            fields = fields_of(fields.get("chunk"))
         choices = fields.get("choices")
         for choice in listed(choices):
             self._choice(fields_of(choice), fields)

@@ -9,6 +9,8 @@ import pytest
 from google import genai
 
 import stream
+from stream.replay.scenarios import scenario
+from stream.replay.server import ReplayServer
 from tests.stream.providers import EXPECTED, data_of, expected, messages_of, outcome
 from tests.support.loopback import http_server, socket_server, tls_contexts
 
@@ -100,6 +102,24 @@ def test_the_events_that_anthropics_helper_mixes_in_say_nothing_twice(name):
                 return [event async for event in stream.read(source)]
 
     assert outcome(events_of(helped())) == expected(name)
+
+
+@pytest.mark.parametrize("name", ["ollama-plain-text", "vllm-fragments", "fork-raw-json"])
+def test_the_events_of_openais_helper_for_chats_give_what_its_chunks_give(name):
+    async def helped(*, helps):
+        question = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
+        async with (
+            ReplayServer(scenario(name), tokens_per_s=None) as server,
+            openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client,
+        ):
+            if not helps:
+                return [event async for event in stream.read(client.chat.completions.create(**question, stream=True))]
+            async with client.chat.completions.stream(**question) as source:
+                return [event async for event in stream.read(source)]
+
+    events = events_of(helped(helps=True))
+    assert events == events_of(helped(helps=False))
+    assert isinstance(events[-1], stream.Finish | stream.Usage)
 
 
 OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
