@@ -38,6 +38,7 @@ class LastingSpeaker:
         self._make, self._clock = make, clock or WallClock()
         self._inner: Speaker | None = None
         self._changed = asyncio.Event()  # a speaker was opened, or the answer has ended
+        self._sending = asyncio.Lock()  # opening takes a while, and text goes on meanwhile
         self._unspoken: list[str] = []  # words
         self._used_s = 0.0
         self._failures = 0
@@ -55,10 +56,11 @@ class LastingSpeaker:
         is_idle = self._clock.now() - self._used_s > IDLE_S
         if is_idle and not self._unspoken and not hasattr(self._inner, "keep_alive"):
             await self._let_go()
-        self._unspoken += re.findall(r"\s*\S+", text)
-        inner = await self._open()
-        self._used_s = self._clock.now()
-        await inner.send(text)
+        async with self._sending:
+            self._unspoken += re.findall(r"\s*\S+", text)
+            inner = await self._open()
+            self._used_s = self._clock.now()
+            await inner.send(text)
 
     async def flush(self) -> None:
         """Speak the text held back."""
@@ -67,14 +69,15 @@ class LastingSpeaker:
 
     async def finish(self) -> None:
         """Accept no more text of this answer."""
-        self._finished = True
-        self._changed.set()
-        if self._inner is not None:
-            await self._inner.finish()
+        async with self._sending:
+            self._finished = True
+            self._changed.set()
+            if self._inner is not None:
+                await self._inner.finish()
 
     async def cancel(self) -> None:
         """Drop the answer, at a barge-in."""
-        self._finished = False
+        self._finished, self._sending = False, asyncio.Lock()  # the next answer waits for no text of this one
         self._unspoken.clear()
         await self._let_go()
 
@@ -112,17 +115,18 @@ class LastingSpeaker:
 
     async def _replace(self) -> None:
         """Open another speaker for the text that was not spoken; raises after too many attempts."""
-        await self._let_go()
-        words = tuple(self._unspoken)
-        if not words:
-            return
-        self._failures += 1
-        if self._failures >= ATTEMPTS:
-            raise SpeakerError(f"{self.name} failed {self._failures} times with {''.join(words).strip()[:40]!r}")
-        inner = await self._open()
-        for word in words:
-            await inner.send(word)
-        await (inner.finish() if self._finished else inner.flush())
+        async with self._sending:
+            await self._let_go()
+            words = tuple(self._unspoken)
+            if not words:
+                return
+            self._failures += 1
+            if self._failures >= ATTEMPTS:
+                raise SpeakerError(f"{self.name} failed {self._failures} times with {''.join(words).strip()[:40]!r}")
+            inner = await self._open()
+            for word in words:
+                await inner.send(word)
+            await (inner.finish() if self._finished else inner.flush())
 
     async def _open(self) -> Speaker:
         if self._inner is None:

@@ -74,6 +74,18 @@ class DiesInMidPhrase(Line):
                 raise SpeakerError("the line is dead")
 
 
+class OpensSlowly(DiesInMidPhrase):
+    """It takes a while to connect again, and to send."""
+
+    async def start(self):
+        await self.clock.sleep(0.3)
+        await super().start()
+
+    async def send(self, text):
+        await self.clock.sleep(0.0 if self.first else 0.01)
+        await super().send(text)
+
+
 class DiesWhenClosed(Line):
     """The connection raises when it is closed."""
 
@@ -153,6 +165,16 @@ def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next()
     told, lines = conversation(DiesInMidPhrase, [(0.0, TextDelta("Hear me out, please. I am not done."))])
     assert [" ".join(line.spoken) for line in lines] == ["Hear me out,", "please. I am not done."]
     assert told.journal.failure is None
+
+
+@pytest.mark.parametrize("every_s", [0.03, 0.1, 0.2])
+def test_text_that_comes_while_a_connection_is_opened_again_is_said_once_and_in_order(every_s):
+    words = [f"word {n}. " for n in range(20)]
+    told, lines = conversation(OpensSlowly, [(every_s * n, TextDelta(word)) for n, word in enumerate(words)])
+    said = " ".join(phrase for line in lines for phrase in line.spoken)
+    assert (said, len(lines), told.journal.failure) == ("".join(words).strip(), 2, None)
+    assert told.leaked == set()
+    assert all(line.closed_s is not None for line in lines)
 
 
 def test_a_voice_that_always_dies_is_given_up():
