@@ -66,7 +66,8 @@ def test_cases_read_the_same_in_the_lines_of_a_server(pattern):
         if case.get("start") == "reasoning":
             continue  # a server's lines have no template
         # Behind text, plain tokens are passed on by looking them up; some forms count at the start alone.
-        before = "" if case["input"].startswith(("analysis", "commentary", " to=", "[unused16]")) else "So it `is`.\n\n"
+        at_start = case["input"].lstrip().startswith(("analysis", "commentary", "to=", "[unused16]"))
+        before = "" if at_start else "So it `is`.\n\n"
         reader = OllamaReader(tools=case.get("tools"))
         events = []
         for line in lines_of(before + case["input"], pattern):

@@ -85,9 +85,11 @@ def _body(parser: Parser, header: str) -> Reading[None]:
 # --- without its tokens ---------------------------------------------------------------------------------------------
 
 _ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
-_TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
+_BODY = (["json", Run(r"\s{0,4}"), "{"], ["code", Run(r"\s{0,4}"), "{"], ["{"])
+_TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), _BODY]
 _CALL = Shape(Run(r"\s{0,4}"), *_TO)
-_ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), "<|message|>")
+_MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
+_ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
 _COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
 _TO_SOMEONE = re.compile(r"\sto=")
 _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
@@ -163,7 +165,8 @@ def _glued_call(parser: Parser) -> Reading[None]:
     assert found is not None
     parser.take(found[1].end(2) - parser.position)
     draft = parser.call(found[1].group(2))
-    yield from parser.accept("json")
+    if not (yield from parser.accept("json")):
+        yield from parser.accept("code")
     yield from _call_body(parser, draft)
 
 
