@@ -1,7 +1,7 @@
 """The pictures of the sound design, made anew: ramps, and the sound board.
 
 python -m bench.pictures samples            ramps.png
-python -m bench.pictures samples --board    board.png too; needs Chromium and the extra `browser`
+python -m bench.pictures samples --pages    board.png and live*.png; needs Chromium and the extra `browser`
 """
 
 from __future__ import annotations

@@ -41,9 +41,10 @@ _AGENT = Spec(
     envelope=Envelope(attack_ms=10.0, decay_per_s=10.0, release_ms=55.0),
 )
 _ERROR = Spec(
-    notes=(Note(hz=440.0, length_ms=280.0, sweep_per_s=-3.0),),
-    timbre=Timbre(partials=(1.0, 0.45, 0.25, 0.12, 0.06), damping=0.3),
-    envelope=Envelope(attack_ms=10.0, decay_per_s=12.0, release_ms=90.0),
+    # Odd harmonics and a slow attack: with even ones, a detector of speech takes the falling tone for a voice.
+    notes=(Note(hz=440.0, length_ms=220.0, sweep_per_s=-3.0),),
+    timbre=Timbre(partials=(1.0, 0.0, 0.5, 0.0, 0.25), damping=0.3),
+    envelope=Envelope(attack_ms=20.0, decay_per_s=12.0, release_ms=130.0),
     peak=0.35,
 )
 _SUCCESS = Spec(

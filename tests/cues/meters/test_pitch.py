@@ -13,7 +13,7 @@ from tests.support.packs import RATE, tone
     [
         ("tool_call", ("E5", "A5")),
         ("agent", ("C5", "E5", "G5")),
-        ("error", ("A4>A#3",)),
+        ("error", ("G#4>C4",)),
         ("success", ("E5", "C6")),
         ("working", ("C5",)),
         ("thinking", ("G4",)),
