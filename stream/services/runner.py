@@ -33,7 +33,9 @@ class ToolRunner(Wrapper):
     The calls of one answer run at the same time, after it has ended; one after the other if the request
     (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time. Nothing runs here if the stream
     shows that the server runs the tools, as some forks of Ollama do. Each call gets a `ToolResult`, also if the tool
-    raises or the call cannot run. The last round offers no tools, to get an answer; calls in it get an error.
+    raises or the call cannot run, but for one that was cut off (`incomplete`): alone in an answer, it ends the turn,
+    unless the source is a `Recovery`, which asks again. The last round offers no tools, to get an answer; calls in it
+    get an error.
 
     Parameters
     ----------
