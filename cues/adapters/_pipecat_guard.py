@@ -5,6 +5,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
@@ -188,11 +189,13 @@ class TextGuard:
     def _offered(self) -> list[str]:
         """The names of the tools that the response may call, as far as they are known."""
         context = self._context
-        if context is None or context.tool_choice == "none" or not context.tools:
+        if self._llm is None or context is None or context.tool_choice == "none":
             return []
-        custom = [tool for tools in (context.tools.custom_tools or {}).values() for tool in tools]
+        offered = context.tools or ToolsSchema([])
+        custom = [tool for tools in (offered.custom_tools or {}).values() for tool in tools]
         names = [fields_of(fields_of(tool).get("function") or tool).get("name") for tool in custom]
-        return [*(tool.name for tool in context.tools.standard_tools), *filter(None, names)]
+        own = self._llm.get_llm_adapter().builtin_tools  # such as `cancel_…`; they are no part of the context
+        return [*own, *(tool.name for tool in offered.standard_tools), *filter(None, names)]
 
     # The service's own calls.
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
 from pipecat.adapters.llm.schemas.tools_schema import AdapterType, ToolsSchema
 from pipecat.frames.frames import LLMContextFrame, LLMFullResponseEndFrame, LLMFullResponseStartFrame, LLMTextFrame
 from pipecat.processors.aggregators.llm_context import LLMContext
@@ -51,9 +52,10 @@ class Service(LLMService):
         await self.push_frame(LLMFullResponseEndFrame())
 
 
-def run(*rounds, offers=True, tool_choice=None):
+def run(*rounds, offers=True, built_in=None, tool_choice=None):
     """The service, what was spoken, and the mixer, after these rounds."""
     llm, outcome = Service(rounds), Outcome()
+    llm.get_llm_adapter().builtin_tools.update(built_in or {})
     mixer, tap = create(llm=llm)
     context = LLMContext([{"role": "user", "content": "Dim it."}])
     if offers:
@@ -123,6 +125,14 @@ def test_a_registered_tool_that_the_request_does_not_offer_does_not_run(options,
     assert (llm.ran, outcome.spoken) == ([], "Yes.")
     assert "does not run: 'dim' (not offered)" in caplog.text
     assert mixer.router.is_over
+
+
+def test_a_tool_that_the_service_adds_to_each_request_by_itself_runs():
+    """Such as Pipecat's `cancel_…` of a tool with `cancellable_by_llm`, and the `delegate` of its `LLMWithBackend`."""
+    llm, outcome, *_ = run(
+        ["Yes. ", CALL], ["It is dark."], offers=False, built_in={"dim": FunctionSchema("dim", "", {}, [])}
+    )
+    assert (llm.ran, outcome.spoken) == ([NATIVE], "Yes. It is dark.")
 
 
 def test_text_goes_on_as_the_frames_that_came_where_nothing_is_in_it():
