@@ -130,7 +130,7 @@ def _decoration(rng):
     """What stands before a tag's word and after it."""
     word = _word(rng)
     return rng.choice((
-        (f"{word}:", ""), (f"{word}_", ""), (f"{word}|", ""), (f"<｜{word}｜"[1:], ""), (f"|{word}|", ""), (f"｜{word}｜ ", ""), ("", f":{word}"),
+        (f"{word}:", ""), (f"{word}_", ""), (f"{word}|", ""), (f"<｜{word}｜"[1:], ""), (f"|{word}|", ""), (f"｜｜{word}｜｜", ""), (f"‖{word}‖", ""), (f"｜{word}｜ ", ""), ("", f":{word}"),
     ))  # fmt: skip
 
 

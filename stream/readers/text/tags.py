@@ -30,9 +30,10 @@ __all__ = [
 ]
 
 _NAME = r"[\w.\-]{1,16}"
+_BARS = "[|｜‖]{1,2}"
 PREFIX = Run(
-    rf"(?:{_NAME}[:|｜]|(?:(?!_)[\w.\-]){{1,16}}_|[|｜]{_NAME}[|｜][ ▁_]?)?",
-    rf"(?:{_NAME}[:|｜]?|[|｜](?:{_NAME}(?:[|｜][ ▁_]?)?)?)",
+    rf"(?:{_NAME}[:|｜]|(?:(?!_)[\w.\-]){{1,16}}_|{_BARS}{_NAME}{_BARS}[ ▁_]?)?",
+    rf"(?:{_NAME}[:|｜]?|{_BARS}(?:{_NAME}(?:{_BARS}[ ▁_]?)?)?)",
 )
 SUFFIX = Run(rf"(?::{_NAME})?", r":[\w.\-]{0,16}")
 _SIGNS = r"[<>\[\]{}|]{1,3}"
@@ -42,7 +43,7 @@ SEPARATOR_RUN = Run(
 SEPARATOR = Shape("]", SEPARATOR_RUN, "<")
 BLOCKS = ("tool_call", "tool_calls", "function_call", "function_calls")
 PARTS = ("invoke", "parameter", "function", "arg_key", "arg_value", "arg_type", "tool_sep")
-_BEHIND_BARS = Run(r"(?:(?<=[|｜])|(?<=[|｜][ ▁_]))")
+_BEHIND_BARS = Run(r"(?:(?<=[|｜‖])|(?<=[|｜‖][ ▁_]))")
 _KIND = Run(r"[^\W_]{1,16}")
 _THOUGHTS = (("think",), ("thinking",), ("think_", _KIND))
 _AROUND = (*((word,) for word in (*BLOCKS, "tool_response")), *_THOUGHTS, (_BEHIND_BARS, "calls"))

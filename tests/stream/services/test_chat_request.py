@@ -45,9 +45,10 @@ def test_the_temperature_of_the_connection_is_that_of_every_answer_without_one()
 
 
 def test_each_endpoint_takes_its_own_of_two_formats():
-    formats = {"format": "json", "response_format": {"type": "text"}}
+    whole = {"type": "json_schema", "json_schema": {"name": "plan", "schema": SCHEMA}}
+    formats = {"format": "json", "response_format": whole}
     assert chat("ollama-plain-text", endpoint="ollama", **formats).bodies[0]["format"] == "json"
-    assert chat("ollama-plain-text", **formats).bodies[0]["response_format"] == {"type": "text"}
+    assert chat("ollama-plain-text", **formats).bodies[0]["response_format"] == whole
 
 
 @pytest.mark.parametrize(
