@@ -32,6 +32,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in METRICS}
+        self._last: ToolResult | None = None
 
     def record(self, model: str, position: Position, *, ok: bool, seconds: float = 0.0, retry: int = 0) -> None:
         """Count and log one attempt; `retry` is the number of the retry, from 1."""
@@ -51,7 +52,9 @@ class Attempts:
 
     def result(self, model: str, result: ToolResult) -> None:
         """Count the result of a registered tool; invented names would be labels without bound."""
-        self._counts["tool_results"][model, result.tool_name, OUTCOMES[not result.is_error]] += 1
+        if result is not self._last:  # A result of a fallback passes the `Recovery`, then the runner around it.
+            self._counts["tool_results"][model, result.tool_name, OUTCOMES[not result.is_error]] += 1
+        self._last = result
 
     def rate(self, model: str, position: Position) -> float:
         """Share of attempts that succeeded, 0 to 1; 0 without attempts."""

@@ -85,3 +85,16 @@ def test_results_of_the_server_itself_and_of_calls_that_could_not_run_are_counte
     assert counted["ministral-3:14b"]["list_directory"]["success"] == 1
     assert counted["mistral"] == {"read_file": {"success": 0, "failure": 1, "rate": 0.0}}
     assert counted["poor"]["read_file"] == {"success": 5, "failure": 1, "rate": pytest.approx(5 / 6)}
+
+
+def test_a_result_of_the_fallback_is_counted_once_where_recovery_and_runner_share_the_counters():
+    attempts = stream.services.Attempts()
+    fallback = stream.services.Fallback(load_tools=lambda: TOOLS)
+
+    def wrap(connection):
+        recovery = stream.services.Recovery(connection, fallback=fallback, attempts=attempts)
+        return stream.ToolRunner(stream.services.ToolTiers(recovery), TOOLS, attempts=attempts)
+
+    server = says([["call", "list_directory", {"path": "."}]], [["say", "Done."]], without_tools=[])
+    chat(server, messages=[{"role": "user", "content": "Who wrote Faust?"}], wrap=wrap)
+    assert attempts.snapshot()["qwen3:8b"]["tools"] == {"list_directory": {"success": 1, "failure": 0, "rate": 1.0}}
