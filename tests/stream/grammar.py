@@ -96,6 +96,7 @@ DIALECTS = {
     ),
     "gemma": lambda n, a, r: f"<start_function_call>call:{n}{_braces(a)}<end_function_call>",
     "gemma 4": lambda n, a, r: f"<|tool_call>call:{n}{_braces(a)}<tool_call|>".replace("<escape>", '<|"|>'),
+    "gemma alone": lambda n, a, r: f"call:{n}{_braces(a)}",
     "apertus": lambda n, a, r: f"<|tools_prefix|>[{json.dumps({n: a})}]<|tools_suffix|>",
     "tag": lambda n, a, r: f"<tool>{json.dumps({'name': n, 'arguments': a})}</tool>",
     "functioncall": lambda n, a, r: f"<functioncall {json.dumps({'name': n, 'arguments': a})}>",

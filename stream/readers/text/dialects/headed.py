@@ -19,6 +19,7 @@ __all__ = ["CUT_IN_SEPARATOR", "ROWS"]
 _NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
 CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
 _BRACES = Shape(SPACE, "call:", NAME, "{")
+_BRACES_ALONE = Shape(Run(""), NAME, "{")
 
 _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
@@ -156,6 +157,9 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
             yield from _comma(parser, "]")
         parser.take(1)
         return values
+    if char == '"':
+        text = yield from parser.json_value()
+        return json.loads(text, strict=False) if len(text) <= parser.max_argument_chars else ""
     found = yield from parser.test(_BARE_VALUE)
     if not found:
         raise Unreadable
@@ -182,6 +186,9 @@ ROWS = (
     Dialect(name="functiongemma", markers=("<start_function_call>",), heads=_IN_BRACES,
             closers=("<end_function_call>",)),
     Dialect(name="gemma4", markers=("<|tool_call>",), heads=_IN_BRACES, closers=("<tool_call|>",)),
+    # vLLM leaves out special tokens, of texts the quotes, too.
+    Dialect(name="gemma_alone", markers=("call:",), heads=((_BRACES_ALONE, _read_braces),), closers=("<tool_call|>",),
+            weak=True),
     Dialect(name="apertus", markers=("<|tools_prefix|>",), heads=((ARRAY, _read_keyed_objects),),
             closers=("<|tools_suffix|>",)),
     Dialect(name="flowers", markers=("✿FUNCTION✿:",), heads=((_FLOWERS, _read_flowers),)),
