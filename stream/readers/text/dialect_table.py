@@ -53,6 +53,8 @@ def _family(marker: str) -> Dialect | None:
         return row(read=blocks.drop_result, closers=(tag.closer,), calls=False)
     if tag.word in PARTS:
         return row(read=xml_calls.read_bare_tags, closers=(tag.closer,) if tag.word == "function" else ())
+    if marker[-1].isspace():
+        return row(heads=(xml_calls.WITH_ATTRIBUTES,), closers=(tag.closer,))
     heads: tuple[Head, ...] = (
         *(json_calls.ALIAS if marker == "<function_call>" else json_calls.JSON),
         xml_calls.INSIDE,

@@ -14,7 +14,17 @@ from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_p
 from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
-__all__ = ["INSIDE", "INVOKE", "KEYED", "ROWS", "Values", "read_bare_tags", "read_separated", "read_tags"]
+__all__ = [
+    "INSIDE",
+    "INVOKE",
+    "KEYED",
+    "ROWS",
+    "WITH_ATTRIBUTES",
+    "Values",
+    "read_bare_tags",
+    "read_separated",
+    "read_tags",
+]
 
 _TITLE = Run(r"[^<>\r\n]{1,64}")
 _ATTRIBUTES = Run(r"[^<>]{0,96}")
@@ -110,6 +120,16 @@ def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) 
             yield from _parameters(parser, row, draft, markup)
         if not row.wraps or not (yield from parser.test(_NEXT)):
             return
+
+
+def _read_with_attributes(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `<tool_call name="NAME">` with its arguments as JSON, or a whole call as JSON."""
+    name = _INVOKE.title(match)[0]
+    parser.take(match.end(1) + 1 - parser.position)
+    if name:
+        yield from parser.json_arguments(parser.call(name))
+    else:
+        yield from json_block(parser, row)
 
 
 def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -328,6 +348,7 @@ def _json(value: str) -> str:
 
 # Heads of tags that are known by their shape.
 INSIDE, KEYED = (_INSIDE, _read_inside), (_KEYED, _keyed)
+WITH_ATTRIBUTES = (Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"])), _read_with_attributes)
 ROWS = (
     Dialect(name="named_function", markers=("<function name=",), read=_read_function, closers=("</function>",)),
     Dialect(name="mcp_tool", markers=("<use_mcp_tool>",), heads=((_MCP, _read_mcp),), closers=("</use_mcp_tool>",)),
