@@ -3,6 +3,7 @@
 `play` prepares each cue once, in the caller's thread; the frame path only reads finished samples.
 """
 
+import math
 from collections import OrderedDict
 from contextlib import suppress
 from threading import Lock
@@ -24,6 +25,7 @@ _MAX_CACHED_SAMPLES = 1 << 24
 _ENTRY_COSTS = 512  # samples: its Python objects
 _SILENT_EDGE = 1e-4
 _INAUDIBLE = 1e-3
+_AROUND_SEAM_MS = 100.0  # longer than the resampler's filter at 8 kHz
 _PEAK_BLOCK = 256
 _LARGEST = 1e9
 """Clip level, 180 dB over full scale: no filter and no sum of voices makes infinity minus infinity."""
@@ -90,13 +92,14 @@ prepare = SoundCache().prepare
 
 
 def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
-    within = np.clip(cue.samples, -_LARGEST, _LARGEST)
-    samples = resample(within, cue.sample_rate, sample_rate).astype(np.float64)
-    samples = samples if len(samples) else np.zeros(1)
+    within = np.clip(cue.samples, -_LARGEST, _LARGEST) if len(cue.samples) else np.zeros(1, np.float32)
     fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
     if loop:
-        samples = _joined(samples, fade)
+        samples = _joined(within.astype(np.float64), max(1, ms_to_samples(MIN_FADE_MS, cue.sample_rate)))
+        samples = _resampled_loop(samples, cue.sample_rate, sample_rate, fade)
         return Sound(samples, soft_start=not _hard(samples, fade))
+    samples = resample(within, cue.sample_rate, sample_rate).astype(np.float64)
+    samples = samples if len(samples) else np.zeros(1)  # of a sound that is shorter than a sample
     if replace:
         return Sound(_crossfading(samples, ms_to_samples(CROSSFADE_MS, sample_rate)))
     return Sound(_softened(samples, fade))
@@ -140,6 +143,21 @@ def _joined(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
     joined = samples[: len(samples) - n].copy()
     joined[:n] = joined[:n] * rise + samples[len(samples) - n :] * (1.0 - rise)
     return joined
+
+
+def _resampled_loop(samples: NDArray[np.float64], from_rate: int, to_rate: int, fade: int) -> NDArray[np.float64]:
+    """One period of a seamless loop at another rate, filtered across its seam."""
+    if from_rate == to_rate:
+        return samples
+    step = from_rate // math.gcd(from_rate, to_rate)  # lasts a whole number of output samples
+    margin = step * math.ceil(ms_to_samples(_AROUND_SEAM_MS, from_rate) / step)
+    periods = resample(np.pad(samples, margin, mode="wrap"), from_rate, to_rate).astype(np.float64)
+    start, length = margin * to_rate // from_rate, max(1, round(len(samples) * to_rate / from_rate))
+    period, following = periods[start : start + length], periods[start + length :]
+    # Rounding the period's length moves the seam by up to half a sample.
+    n = min(fade, length // 4)
+    period[:n] += (1.0 - raised_cosine(n)) * (following[:n] - period[:n])
+    return period
 
 
 def _seamless(samples: NDArray[np.float64], n: int) -> bool:

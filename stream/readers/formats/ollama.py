@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from stream.events import Event, Usage
-from stream.readers.calls.values import NOTHING, count, fields_of, number, plain
+from stream.readers.calls.values import NOTHING, count, fields_of, number, plain, text_of
 from stream.readers.formats.failures import failure
+from stream.readers.formats.finish_reasons import ended_early
 from stream.readers.formats.message_reader import MessageReader, channel_of
 
 __all__ = ["OllamaReader"]
@@ -60,34 +61,37 @@ class OllamaReader(MessageReader):
         if (message := fields_of(line.get("message"))) is not NOTHING:
             self._message(message, line)
         else:
-            self._between(line)
+            if line.get("tool_results"):
+                self._results(line["tool_results"])
             if isinstance(line.get("response"), str):
                 self._content(line["response"], channel_of(line))
         if line.get("error") or line.get("error") == {}:  # an error that says nothing is one
             self._fail(failure(line["error"]))
-        elif line.get("done") is True:
-            reason = line.get("done_reason")
-            self._finish(reason if isinstance(reason, str) and reason else "stop", _usage_of(line))
+            return
+        reason = text_of(line.get("done_reason"))
+        if line.get("done") is True:
+            self._finish(reason or "stop", _usage_of(line))
+        elif reason:  # of one round, in a server that runs the tools and goes on
+            self._end_round(was_cut=ended_early(reason))
+            if (usage := _usage_of(line)) is not None:
+                self._order.emit(usage)
 
     def _message(self, message: Mapping[str, Any], line: Mapping[str, Any]) -> None:
+        results = message.get("tool_results") or line.get("tool_results")
         if message.get("role") == "tool":
-            self._results([message])
+            self._results(results or [message])
             return
         calls = message.get("tool_calls")
-        if not calls:
-            self._between(line)
+        if results and not calls:
+            self._results(results)
         self._reasoning(message)
         content = message.get("content")
         if content and isinstance(content, str):
             self._content(content, channel_of(message, line))
         if calls is not None:
             self._tool_calls(plain(calls))
-            if calls:
-                self._between(line)
-
-    def _between(self, line: Mapping[str, Any]) -> None:
-        if line.get("tool_results"):
-            self._results(line["tool_results"])
+            if results and calls:
+                self._results(results)
 
     def _content(self, content: str, channel: str | None) -> None:
         self._last_finish = None
