@@ -1,6 +1,7 @@
 """Tool calls and errors for logs: names and types, limited in size; values of arguments are never logged."""
 
 import json
+import re
 from collections.abc import Iterable
 from itertools import groupby, islice
 from typing import Any
@@ -14,6 +15,7 @@ LONGEST_LINE = 400
 MOST = 16
 MOST_NAMES = 8
 DEEPEST = 4
+_NAME = re.compile(rf"[\w.\-/:]{{0,{LONGEST_NAME}}}")
 
 
 def _types(value: Any, depth: int = 0) -> Any:
@@ -48,12 +50,13 @@ def logged_error(error: object) -> str:
 
 
 def logged_name(name: str) -> str:
-    r"""A name in quotes, cut to 64 characters; control characters are escaped.
+    """A name in quotes, cut to 64 characters, and at the first one that no name has: a model may write arguments there.
 
-    >>> logged_name("read_file"), logged_name("a\nb")
-    ("'read_file'", "'a\\nb'")
+    >>> logged_name("read_file"), logged_name('login{"password":"hunter2"}')
+    ("'read_file'", "'login...'")
     """
-    return repr(name[:LONGEST_NAME])
+    start = _NAME.match(name)[0]  # type: ignore[index]  # it matches everything
+    return repr(start if start == name[:LONGEST_NAME] else f"{start}...")
 
 
 def logged_list(items: Iterable[str]) -> str:

@@ -313,10 +313,11 @@ def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
                 for event in reader.feed(chunk) if reader else ():
                     if isinstance(event, ToolCallStart) and event.tool_call_id and not event.from_text:
                         mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
-                # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's.
+                # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's; a
+                # chunk without a delta is one that Pipecat does not read, such as the whole answer once more.
                 deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
                 is_text = any(delta.content and not delta.tool_calls for delta in deltas)
-                for one in [chunk] if is_text else repair.feed(chunk):
+                for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
                     yield one
             for one in repair.close():
                 yield one

@@ -7,7 +7,7 @@ from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.readers.calls.values import dumps, fields_of, listed, text_of
-from stream.readers.formats.chat_completions import OpenAIReader
+from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
 from stream.readers.options import MAX_ARGUMENT_CHARS
 from stream.readers.text.dialect import clean_name
@@ -94,7 +94,7 @@ class Choice:
         self, choice: Mapping[str, Any], events: list[Event], *, of_whole: bool = False
     ) -> list[dict[str, Any]] | None:
         """Return the choices that take the place of one, each with one text or call; None if it passes as it is."""
-        delta, reason = fields_of(choice.get("delta") or choice.get("message")), choice.get("finish_reason")
+        delta, reason = fields_of(self.reader.delta_of(choice)), reason_of(choice)
         content, calls = delta.get("content") or delta.get("refusal"), delta.get("tool_calls")
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
@@ -230,7 +230,7 @@ class Choice:
         for kept in (self._fragmented, self._passing, self._dropped, self._wanted):
             kept.clear()
 
-    def _reason(self, reason: str | None) -> str | None:
+    def _reason(self, reason: str) -> str:
         if reason == "stop" and (self._awaits_client or self._may_await):
             return "tool_calls"
         return "stop" if reason == "tool_calls" and not self._calls else reason

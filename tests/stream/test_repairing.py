@@ -258,6 +258,30 @@ def test_a_recovered_call_has_an_id_that_mistrals_servers_take():
     assert re.fullmatch("[a-zA-Z0-9]{9}", call["id"])
 
 
+@pytest.mark.parametrize("text", ["All of them. ", DIM], ids=["words", "a call"])
+def test_the_whole_answer_after_its_deltas_passes_as_it_came(text):
+    last = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
+    deltas = [chunk_of(text), chunk_of(reason="stop")]
+    found, calls = [], []
+    for chunk in repaired([*deltas, last], ["dim"]):
+        found.append(chunk["choices"][0].get("delta", {}))
+        calls += found[-1].get("tool_calls", [])
+    assert "".join(delta.get("content") or "" for delta in found) == ("" if text == DIM else text)
+    assert len(calls) == (text == DIM)
+
+
+def test_a_finish_reason_that_spells_null_holds_a_call_together():
+    pieces = [chunk_of(DIM[at : at + 9], "null") for at in range(0, len(DIM), 9)]
+    text, _, calls, _ = accumulated(repaired([*pieces, chunk_of(reason="stop")], ["dim"]))
+    assert (text, [call["name"] for call in calls]) == ("", ["dim"])
+
+
+def test_arguments_that_stand_in_a_name_are_not_logged(caplog):
+    repaired(turn(['<function=login{"password": "hunter2"}></function>']), ["dim"])
+    assert "login..." in caplog.text
+    assert "hunter2" not in caplog.text
+
+
 def test_a_refusal_stays_as_it_came():
     chunks = [chunk_of(refusal="I cannot"), chunk_of(refusal=" do that."), chunk_of(reason="stop")]
     assert repaired(chunks, ["dim"]) == chunks

@@ -12,7 +12,7 @@ from stream.readers.formats.failures import failure
 from stream.readers.formats.message_reader import REASONING_FIELDS, MessageReader, channel_of, usage_of
 from stream.readers.options import Tools
 
-__all__ = ["OpenAIReader"]
+__all__ = ["OpenAIReader", "reason_of"]
 
 _RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
 _BESIDE_CHOICES = _RARE_FIELDS | {"usage"}
@@ -47,6 +47,7 @@ class OpenAIReader(MessageReader):
         super().__init__(tools, **options)
         check_choice("repeats", repeats, ("by_index", "by_arguments"))
         self._order.by_arguments = repeats == "by_arguments"
+        self._in_messages = False
 
     def feed(self, chunk: Any) -> list[Event]:
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
@@ -107,12 +108,18 @@ class OpenAIReader(MessageReader):
     def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> None:
         if choice.get("index"):
             return  # one of several answers to one question: the first one is spoken
-        delta = choice.get("delta") or choice.get("message")
-        if delta is not None:
+        if (delta := self.delta_of(choice)) is not None:
             self._delta(fields_of(delta), chunk)
-        reason = choice.get("finish_reason")
-        if reason and isinstance(reason, str):
+        if reason := reason_of(choice):
             self._finish(reason)
+
+    def delta_of(self, choice: Mapping[str, Any]) -> Any:
+        """What a choice adds: its delta, or its message, unless that repeats the deltas before it (MiniMax)."""
+        delta, message = choice.get("delta"), choice.get("message")
+        if delta or not message:
+            return delta
+        self._in_messages = self._in_messages or self._order.silent
+        return message if self._in_messages else None
 
     def _delta(self, delta: Mapping[str, Any], chunk: Mapping[str, Any]) -> None:
         calls = delta.get("tool_calls")
@@ -171,6 +178,12 @@ class OpenAIReader(MessageReader):
             self._results(plain(fields["tool_results"]))
         if fields.get("error") or fields.get("object") == "error":
             self._fail(failure(plain(fields.get("error") or fields)))
+
+
+def reason_of(choice: Mapping[str, Any]) -> str:
+    """The finish reason of a choice, `""` if it has none; some servers write "null" for none."""
+    reason = choice.get("finish_reason")
+    return reason if isinstance(reason, str) and reason != "null" else ""
 
 
 def _lone_text(chunk: Mapping[str, Any]) -> str:

@@ -79,7 +79,7 @@ def failed_by(error: Exception) -> StreamFailed:
     whole body into the exception's text.
     """
     body = getattr(error, "body", None) or getattr(error, "details", None)
-    sent = unwrap(body) if isinstance(body, Mapping | list) else StreamFailed("")
+    sent = unwrap(body) if isinstance(body, str | Mapping | list) else StreamFailed("")
     headers = getattr(getattr(error, "response", None), "headers", None)
     ids = [headers.get(name) for name in _ID_HEADERS] if headers is not None and hasattr(headers, "get") else ()
     identity = text_of(getattr(error, "request_id", None)) or next((one for one in ids if isinstance(one, str)), None)

@@ -69,7 +69,7 @@ class MessageReader(ABC):
         self._closed = False
         self._empty_array = False
         self._last_finish: str | None = None  # since which nothing came
-        self._task: tuple[str, Any] = ("", "")  # the last one: id and status
+        self._task = ("", "")  # the last one: id and status
         self._usage: Usage | None = None
         self._misfit: str | None = None
         self._is_data = not calls_in_text
@@ -200,8 +200,8 @@ class MessageReader(ABC):
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:
         status = fields.get("task_status")
-        task = text_of(fields.get("task_id")) or self._task[0], status
-        if isinstance(status, str) and status and task != self._task:  # Ollama's fork says it on each line.
+        task = text_of(fields.get("task_id")) or self._task[0], text_of(status)
+        if task[1] and task != self._task:  # Ollama's fork says it on each line.
             self._task = task
             self._order.emit(TaskStatus(*task))
 

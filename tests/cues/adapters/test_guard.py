@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import Choice
 from pipecat.services.nvidia.llm import NvidiaLLMService
 from pipecat.services.openai.llm import OpenAILLMService
 
@@ -166,9 +167,25 @@ class NullChoices(OpenAILLMService):
         yield ChatCompletionChunk.model_construct(id="1", model="m", choices=None, usage=None)
 
 
-@pytest.mark.parametrize("service", [NvidiaLLMService, NullChoices])
+class WholeAnswerLast(OpenAILLMService):
+    """Its server ends each answer with the whole of it, as MiniMax's does."""
+
+    async def get_chat_completions(self, context):
+        return self._with_all(await super().get_chat_completions(context))
+
+    async def _with_all(self, chunks):
+        text = ""
+        async for chunk in chunks:
+            text += "".join(choice.delta.content or "" for choice in chunk.choices)
+            yield chunk
+        message = {"role": "assistant", "content": text}
+        last = Choice.model_construct(index=0, finish_reason="stop", delta=None, message=message)
+        yield ChatCompletionChunk.model_construct(id="1", model="m", choices=[last], usage=None)
+
+
+@pytest.mark.parametrize("service", [NvidiaLLMService, NullChoices, WholeAnswerLast])
 @pytest.mark.parametrize("call", [["say", TAGGED], STRUCTURED], ids=["text", "structured"])
-def test_in_pipecat_a_service_that_streams_from_a_generator_is_as_the_others(call, service):
+def test_in_pipecat_a_service_that_streams_in_a_way_of_its_own_is_as_the_others(call, service):
     told = ask(in_pipecat, [["say", BEFORE], call], ANSWER, service=service)
     assert (told.spoken, told.ran) == (BEFORE + ANSWER, [("get_weather", CITY)])
     assert told.cues == ["tool_call", "success"]

@@ -65,6 +65,13 @@ def test_openais_exception_in_mid_stream_says_what_its_bytes_say():
     assert failed_by(error) == unwrap(NESTED)
 
 
+@pytest.mark.parametrize("sent", ['{"error": "This model is full"}', "This model is full"], ids=["JSON", "plain"])
+def test_openais_exception_for_an_error_that_is_a_text_says_the_text(sent):
+    answered = httpx2.Response(400, text=sent, request=httpx2.Request("POST", "http://localhost/v1"))
+    error = openai.OpenAI(api_key="k")._make_status_error_from_response(answered)
+    assert failed_by(error) == StreamFailed("This model is full", "BadRequestError", 400)
+
+
 @pytest.mark.parametrize("body", [GEMINI, [GEMINI]], ids=["object", "array"])
 def test_googles_exception_says_what_its_bytes_say(body):
     assert failed_by(google_errors.ClientError(429, body)) == unwrap(GEMINI)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stream import OllamaReader, OpenAIReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
+from stream import Finish, OllamaReader, OpenAIReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
 from tests.stream.comparing import load
 from tests.stream.providers import read_all
 
@@ -110,3 +110,35 @@ def test_an_equal_call_at_another_index_is_the_same_by_its_id_or_if_arguments_al
 def test_repeats_are_found_by_index_or_by_arguments_and_by_nothing_else():
     with pytest.raises(ValueError, match="repeats is 'by_name'; it must be 'by_index' or 'by_arguments'"):
         OpenAIReader(repeats="by_name")
+
+
+WEATHER = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
+
+
+def whole(content, finish="stop", **message):
+    """The whole answer once more, as MiniMax's API ends its streams."""
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
+    return {"choices": [choice], "object": "chat.completion"}
+
+
+@pytest.mark.parametrize("sent_before", ["stop", None], ids=["after a finish reason", "with it"])
+def test_a_message_after_its_deltas_is_the_same_answer(sent_before):
+    repeated = whole(f"Let me look. {WEATHER}")
+    events = read(chunk({"content": "Let me look. "}), chunk({"content": WEATHER}, sent_before), repeated)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Let me look. "
+    assert ended(events) == [("f", "", {"x": 1})]
+    structured = call("f", '{"x": 1}')
+    assert ended(read(calls(structured), DONE, whole(None, tool_calls=[structured]))) == [("f", "", {"x": 1})]
+
+
+def test_messages_without_deltas_are_the_answer():
+    events = read(whole("Good ", None), whole("night."))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Good night."
+
+
+def test_a_finish_reason_that_spells_null_is_none():
+    pieces = [WEATHER[at : at + 9] for at in range(0, len(WEATHER), 9)]
+    events = read(*(chunk({"content": piece}, "null") for piece in pieces), chunk({}, "stop"))
+    assert ended(events) == [("f", "", {"x": 1})]
+    assert events[-1] == Finish("stop")
+    assert len(events) == 3

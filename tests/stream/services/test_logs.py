@@ -117,7 +117,7 @@ def test_the_invalid_calls_of_an_answer_are_one_warning_with_model_count_and_nam
     with all_logs() as heard:
         running(says(calls, [["say", "Sorry."]]), TOOLS, endpoint)
     assert heard.of(VALIDATION, logging.WARNING) == [
-        f"Filtered 2 invalid tool calls from qwen3:8b: {INVENTED[:64]!r} (unknown_tool), 'read_file' (schema)"
+        "Filtered 2 invalid tool calls from qwen3:8b: 'list...' (unknown_tool), 'read_file' (schema)"
     ]
     assert not any("\n" in record.getMessage() for record in heard.records if record.name.startswith("stream."))
 
