@@ -36,6 +36,7 @@ class ChatFields(TypedDict, total=False):
     temperature: float | None
     think: Think | None
     extra: Mapping[str, Any] | None
+    told: Literal["hide", "run"]
 
 
 def check_request(messages: Sequence[Message], fields: ChatFields) -> None:

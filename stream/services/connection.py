@@ -195,6 +195,8 @@ class Connection:
             Whether, or how much, a reasoning model thinks.
         extra : Mapping or None
             Further fields of the body; they override all others. `options` of Ollama are merged one by one.
+        told : {"hide", "run"}
+            From `ToolRunner` for a `Recovery`: what becomes of calls that the model only tells of. It is not sent.
 
         Raises
         ------
