@@ -203,22 +203,29 @@ class Connection:
         StreamValueError, StreamTypeError
             If a parameter cannot be sent.
         """
-        wanted = as_tools(tools)
-        offered, left_out = translate_tools(wanted, self.capabilities)
+        wanted, choice, named = as_tools(tools), None, None
+        if wanted:
+            choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in wanted))
+            named = choice["function"]["name"] if isinstance(choice, dict) else None
+        # The named tool comes first, so that the maximum cuts others.
+        offered, left_out = translate_tools(sorted(wanted, key=lambda tool: tool.name != named), self.capabilities)
         if left_out:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
         fields.setdefault("temperature", self.temperature)
-        fields["tool_choice"] = tool_choice_field(fields.get("tool_choice"), names) if names else None
+        # Stock Ollama ignores `tool_choice`: a tool that must be called is sent alone, and no tool if none may be.
+        offered = [] if choice == "none" else offered[:1] if named else offered
+        fields["tool_choice"] = choice if offered else None
         if not self.capabilities.parallel and fields.get("parallel_tool_calls") is None:
             fields["parallel_tool_calls"] = False
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
             fields["think"] = None
         check_request(messages, fields)
-        words = guidance(wanted[: len(offered)], self.capabilities) if self.guide else ""
+        sent = {entry["function"]["name"] for entry in offered}
+        words = guidance((tool for tool in wanted if tool.name in sent), self.capabilities) if self.guide else ""
         while True:
             refused: str = ""
-            streams = self.capabilities.streaming or not names
+            streams = self.capabilities.streaming or not offered
             asked = with_guidance(messages, words)
             try:
                 body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
@@ -228,7 +235,7 @@ class Connection:
             async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:
                     if isinstance(event, StreamFailed):
-                        refused = refused_part(event, tools=bool(names), thinking=bool(fields.get("think")))
+                        refused = refused_part(event, tools=bool(offered), thinking=bool(fields.get("think")))
                         if refused:
                             break
                     yield event
