@@ -34,7 +34,7 @@ from stream.services.models import (
     translate_tools,
     with_server_word,
 )
-from stream.services.retrying import Retries, refused_part, with_retries
+from stream.services.retrying import Part, Retries, refused_part, with_retries
 from stream.services.tool import ToolLike, as_tools, tool_choice_field
 
 __all__ = ["Connection", "connect"]
@@ -224,7 +224,13 @@ class Connection:
         sent = {entry["function"]["name"] for entry in offered}
         words = guidance((tool for tool in wanted if tool.name in sent), self.capabilities) if self.guide else ""
         while True:
-            refused: str = ""
+            refused: Part | None = None
+            had: dict[Part, bool] = {
+                "tool_choice": fields["tool_choice"] is not None,
+                "tools": bool(offered),
+                "thinking": fields.get("think") is not None,
+            }
+            parts = [part for part, is_there in had.items() if is_there]
             streams = self.capabilities.streaming or not offered
             asked = with_guidance(messages, words)
             try:
@@ -232,10 +238,10 @@ class Connection:
             except (AttributeError, LookupError, TypeError) as error:
                 raise StreamTypeError(f"a message is not in OpenAI's form: {error!r}") from error
             ask = partial(self._endpoint.ask, body, names or None)
-            async with aclosing(with_retries(ask, self._retries)) as events:
+            async with aclosing(with_retries(ask, self._retries, parts)) as events:
                 async for event in events:
                     if isinstance(event, StreamFailed):
-                        refused = refused_part(event, tools=bool(offered), thinking=bool(fields.get("think")))
+                        refused = refused_part(event, parts)
                         if refused:
                             break
                     yield event
@@ -245,6 +251,10 @@ class Connection:
                 self.capabilities = replace(self.capabilities, tools=False)
                 yield self._left_out(names, "refused")
                 names, offered, words = (), [], ""
+                fields["tool_choice"] = None
+            elif refused == "tool_choice":  # for this request alone: another value may be taken
+                logger.warning("The server refuses this `tool_choice` of %s: asked again without it", self.model)
+                fields["tool_choice"] = None
             else:
                 logger.warning("The server says that %s does not think: asked again without `think`", self.model)
                 self.capabilities = replace(self.capabilities, reasoning=False, source="server")
