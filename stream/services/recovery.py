@@ -126,7 +126,8 @@ class Recovery(Wrapper):
             yield held
 
     def _record_first(self, messages: Sequence[Message], attempt: _Attempt) -> None:
-        if messages and messages[-1].get("role") != "tool":  # a round that only returns results is no question
+        # A round that returns results is no question, but one that brings no answer fails the question.
+        if messages and (messages[-1].get("role") != "tool" or not attempt.ok):
             asked = sum(message.get("role") == "user" for message in messages)  # a greeting is no answer
             position: Position = "later_query" if asked > 1 else "first_query"
             self.attempts.record(self.model, position, ok=attempt.ok, seconds=attempt.seconds)
