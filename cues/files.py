@@ -5,14 +5,26 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from cues.errors import CueError, reason_of
+from cues.errors import CueError, CueValueError, reason_of
 
-__all__ = ["delete_oldest", "explained", "replacing", "unfinished_name", "user_cache_dir", "user_config_dir"]
+__all__ = [
+    "delete_oldest",
+    "explained",
+    "replacing",
+    "toml_table",
+    "unfinished_name",
+    "user_cache_dir",
+    "user_config_dir",
+]
 
 _APPLICATION = "cue-engine"
 _PART = ".cues-part"
 _PART_NAME = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.DOTALL)
+
+_MAX_TOML_BYTES, _MAX_DOTS = 128 * 1024, 500
+"""Largest TOML file of a user, and the dots in one of its lines."""
 
 
 @contextlib.contextmanager
@@ -48,6 +60,27 @@ def explained(path: Path, what: str = "cannot be written", kind: type[CueError] 
         yield
     except OSError as error:
         raise kind(f"{path}: {what}: {reason_of(error)}") from error
+
+
+def toml_table(data: bytes) -> dict[str, Any]:
+    """The table in a user's TOML file that is safe to parse: for a key of n parts, tomllib takes memory in order of n².
+
+    Raises
+    ------
+    CueValueError
+        If the file is too large, or a line has too many dots.
+    ValueError, RecursionError
+        If it is not TOML in UTF-8.
+    """
+    import tomllib  # most processes read no such file
+
+    if len(data) > _MAX_TOML_BYTES:
+        raise CueValueError(f"has {len(data)} bytes; at most {_MAX_TOML_BYTES} are allowed")
+    text = data.decode("utf-8-sig")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MAX_DOTS:
+            raise CueValueError(f"line {number} has {line.count('.')} dots; at most {_MAX_DOTS} are allowed")
+    return tomllib.loads(text)
 
 
 def user_cache_dir() -> Path | None:

@@ -32,7 +32,8 @@ ROOMS_OF_CUES = {
     "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "adapters", "stream"),
 }
 # The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal alone. The command
-# that installs an extra is worded in one place for both packages, `cues.extras`.
+# that installs an extra is worded in one place for both packages, `cues.extras`; `cues.files` reads TOML files for
+# both.
 ROOMS_OF_STREAM = {
     "core": (),
     "readers": ("core",),
@@ -42,7 +43,7 @@ ROOMS_OF_STREAM = {
     "speech": ("core", "word_chunks", "cues.extras", "cues.synthesis"),
     "routing": ("core", "readers", "cues"),
     "session": ("core", "readers", "reading", "word_chunks", "routing", "speech", "cues", "cues.extras"),
-    "services": ("core", "readers", "reading", "repairing", "cues.errors", "cues.extras"),
+    "services": ("core", "readers", "reading", "repairing", "cues.errors", "cues.extras", "cues.files"),
     "replay": ("core", "readers", "reading", "cues.extras"),
 }
 ROOMS = {"cues": ROOMS_OF_CUES, "stream": ROOMS_OF_STREAM}

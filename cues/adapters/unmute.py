@@ -92,7 +92,7 @@ async def chat_events(
         async with aclosing(cast("AsyncGenerator[Event, None]", words(read(answer, tools=offered)))) as events:
             async for event in events:
                 failed = isinstance(event, StreamFailed)
-                if is_first and offered and isinstance(event, StreamFailed) and refused_part(event, tools=True):
+                if is_first and offered and isinstance(event, StreamFailed) and refused_part(event, ["tools"]):
                     listed = logged_list(logged_name(name) for name in names)
                     message = "%d tools not offered to %s (the server refused them): %s"
                     logger.warning(message, len(names), request["model"], listed)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
-from cues.files import user_config_dir
+from cues.errors import CueError, CueTypeError, CueValueError, PackError, did_you_mean, reason_of
+from cues.files import toml_table, user_config_dir
 from cues.library.audiofile import ENDINGS, file_bytes
 from cues.library.pack_values import (
     FIELDS,
@@ -38,9 +38,6 @@ PACK_VARIABLE = "CUES_PACK"
 """Environment variable with the folder of the pack."""
 _UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".caf", ".webm")
 _BESIDE = (".json", ".png", ".txt", ".md", ".toml")
-
-_MAX_TOML_BYTES, _MAX_DOTS = 128 * 1024, 500
-"""Largest `pack.toml`, and the dots in one of its lines."""
 
 _FILES_OF = {"file": file_inside, "phrases": files_inside}
 _SOUNDS = tuple(_FILES_OF)
@@ -210,20 +207,11 @@ def _from_toml(folder: Path, faults: list[PackError]) -> Pack:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """The table in a `pack.toml` that is safe to parse: for a key of n parts, tomllib takes memory in order of n²."""
-    import tomllib  # most processes have no `pack.toml`
-
     few = "make it a file of a few lines; cues new-pack shows one"
     try:
-        data = file_bytes(path)
-        if len(data) > _MAX_TOML_BYTES:
-            raise PackError(f"{path}: has {len(data)} bytes; at most {_MAX_TOML_BYTES} are allowed", fix=few)
-        text = data.decode("utf-8-sig")
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.count(".") > _MAX_DOTS:
-                message = f"{path}: line {number} has {line.count('.')} dots; at most {_MAX_DOTS} are allowed"
-                raise PackError(message, fix=few)
-        return tomllib.loads(text)
+        return toml_table(file_bytes(path))
+    except CueValueError as error:
+        raise error.within(f"{path}: ", PackError, fix=few) from error
     except CueError as error:
         raise error.within("", PackError, fix=few) from error
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError

@@ -36,6 +36,7 @@ class ChatFields(TypedDict, total=False):
     temperature: float | None
     think: Think | None
     extra: Mapping[str, Any] | None
+    told: Literal["hide", "run"]
 
 
 def check_request(messages: Sequence[Message], fields: ChatFields) -> None:
@@ -104,17 +105,11 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
 
 
 def _tool_fields(tools: Sequence[Mapping[str, Any]], fields: ChatFields) -> dict[str, Any]:
-    """The fields about tools, in OpenAI's form.
-
-    Stock Ollama ignores `tool_choice` and `parallel_tool_calls`; they are sent for servers that read them. For `"none"`
-    no tools are sent; a named tool is sent alone.
-    """
-    choice = fields.get("tool_choice")
-    if not tools or choice == "none":
+    """The fields about tools, in OpenAI's form; stock Ollama ignores all but the first."""
+    if not tools:
         return {}
-    only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
-    chosen = [dict(tool) for tool in tools if only in (None, tool["function"]["name"])]
-    return {"tools": chosen, "tool_choice": choice, "parallel_tool_calls": fields.get("parallel_tool_calls")}
+    choice, parallel = fields.get("tool_choice"), fields.get("parallel_tool_calls")
+    return {"tools": [*tools], "tool_choice": choice, "parallel_tool_calls": parallel}
 
 
 def _response_format_of(fields: ChatFields) -> dict[str, Any] | None:

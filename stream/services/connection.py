@@ -34,7 +34,7 @@ from stream.services.models import (
     translate_tools,
     with_server_word,
 )
-from stream.services.retrying import Retries, refused_part, with_retries
+from stream.services.retrying import Part, Retries, refused_part, with_retries
 from stream.services.tool import ToolLike, as_tools, tool_choice_field
 
 __all__ = ["Connection", "connect"]
@@ -195,38 +195,53 @@ class Connection:
             Whether, or how much, a reasoning model thinks.
         extra : Mapping or None
             Further fields of the body; they override all others. `options` of Ollama are merged one by one.
+        told : {"hide", "run"}
+            From `ToolRunner` for a `Recovery`: what becomes of calls that the model only tells of. It is not sent.
 
         Raises
         ------
         StreamValueError, StreamTypeError
             If a parameter cannot be sent.
         """
-        wanted = as_tools(tools)
-        offered, left_out = translate_tools(wanted, self.capabilities)
+        wanted, choice, named = as_tools(tools), None, None
+        if wanted:
+            choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in wanted))
+            named = choice["function"]["name"] if isinstance(choice, dict) else None
+        # The named tool comes first, so that the maximum cuts others.
+        offered, left_out = translate_tools(sorted(wanted, key=lambda tool: tool.name != named), self.capabilities)
         if left_out:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
         fields.setdefault("temperature", self.temperature)
-        fields["tool_choice"] = tool_choice_field(fields.get("tool_choice"), names) if names else None
+        # Stock Ollama ignores `tool_choice`: a tool that must be called is sent alone, and no tool if none may be.
+        offered = [] if choice == "none" else offered[:1] if named else offered
+        fields["tool_choice"] = choice if offered else None
         if not self.capabilities.parallel and fields.get("parallel_tool_calls") is None:
             fields["parallel_tool_calls"] = False
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
             fields["think"] = None
         check_request(messages, fields)
-        words = guidance(wanted[: len(offered)], self.capabilities) if self.guide else ""
+        sent = {entry["function"]["name"] for entry in offered}
+        words = guidance((tool for tool in wanted if tool.name in sent), self.capabilities) if self.guide else ""
         while True:
-            refused: str = ""
-            streams = self.capabilities.streaming or not names
+            refused: Part | None = None
+            had: dict[Part, bool] = {
+                "tool_choice": fields["tool_choice"] is not None,
+                "tools": bool(offered),
+                "thinking": fields.get("think") is not None,
+            }
+            parts = [part for part, is_there in had.items() if is_there]
+            streams = self.capabilities.streaming or not offered
             asked = with_guidance(messages, words)
             try:
                 body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
             except (AttributeError, LookupError, TypeError) as error:
                 raise StreamTypeError(f"a message is not in OpenAI's form: {error!r}") from error
             ask = partial(self._endpoint.ask, body, names or None)
-            async with aclosing(with_retries(ask, self._retries)) as events:
+            async with aclosing(with_retries(ask, self._retries, parts)) as events:
                 async for event in events:
                     if isinstance(event, StreamFailed):
-                        refused = refused_part(event, tools=bool(names), thinking=bool(fields.get("think")))
+                        refused = refused_part(event, parts)
                         if refused:
                             break
                     yield event
@@ -236,6 +251,10 @@ class Connection:
                 self.capabilities = replace(self.capabilities, tools=False)
                 yield self._left_out(names, "refused")
                 names, offered, words = (), [], ""
+                fields["tool_choice"] = None
+            elif refused == "tool_choice":  # for this request alone: another value may be taken
+                logger.warning("The server refuses this `tool_choice` of %s: asked again without it", self.model)
+                fields["tool_choice"] = None
             else:
                 logger.warning("The server says that %s does not think: asked again without `think`", self.model)
                 self.capabilities = replace(self.capabilities, reasoning=False, source="server")

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from cues.files import toml_table
 from stream.checks import are_texts, check_choice, check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.services.tool import Tool
@@ -85,7 +86,7 @@ def _table() -> dict[str, Any]:
 def load_families(path: Path | str) -> list[dict[str, Any]]:
     """The `[[family]]` entries of an override file; raises `StreamValueError` for a file with any other form."""
     try:
-        entries = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("family", [])
+        entries = toml_table(Path(path).read_bytes()).get("family", [])
     except (OSError, ValueError, RecursionError) as error:
         raise StreamValueError(f"cannot read model capabilities from {path}: {error}") from error
     return _checked(entries, str(path))

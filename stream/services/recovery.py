@@ -60,9 +60,10 @@ class Fallback:
 class Recovery(Wrapper):
     """A source that asks again after an answer without text and calls.
 
-    An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty. A
-    question with tools is repeated once without them. If that answer is empty, too, or there were no tools, the
-    fallback is tried. An answer with any content is never repeated.
+    An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty, and
+    so does a call that the model only tells of, if no `ToolRunner(told="run")` runs it. A question with tools is
+    repeated once without them. If that answer is empty, too, or there were no tools, the fallback is tried. An answer
+    with any content is never repeated.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class Recovery(Wrapper):
         for number, (how, ask) in enumerate(self._ways(messages, tuple(tools or ()), fields), 1):
             if how:
                 yield AskedAgain(number, how)
-            attempt = _Attempt(self._now)
+            attempt = _Attempt(self._now, runs_told=fields.get("told") == "run")
             async with aclosing(attempt.watch(ask())) as events:
                 async for event in events:
                     yield event
@@ -125,7 +126,8 @@ class Recovery(Wrapper):
             yield held
 
     def _record_first(self, messages: Sequence[Message], attempt: _Attempt) -> None:
-        if messages and messages[-1].get("role") != "tool":  # a round that only returns results is no question
+        # A round that returns results is no question, but one that brings no answer fails the question.
+        if messages and (messages[-1].get("role") != "tool" or not attempt.ok):
             asked = sum(message.get("role") == "user" for message in messages)  # a greeting is no answer
             position: Position = "later_query" if asked > 1 else "first_query"
             self.attempts.record(self.model, position, ok=attempt.ok, seconds=attempt.seconds)
@@ -157,7 +159,7 @@ class Recovery(Wrapper):
             return
         # False sorts first: the tools of the first pattern, then those of the second, and so on.
         ordered = sorted(as_tools(tools), key=lambda tool: [not fnmatchcase(tool.name, one) for one in fallback.first])
-        runner = ToolRunner(self._source, ordered)
+        runner = ToolRunner(self._source, ordered, told=fields.pop("told", "hide"))
         names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
             async for event in events:
@@ -169,8 +171,8 @@ class Recovery(Wrapper):
 class _Attempt:
     """One answer; its end is held back while it is empty, because a retry may follow."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now, self._start_s = now, now()
+    def __init__(self, now: Callable[[], float], *, runs_told: bool) -> None:
+        self._now, self._start_s, self._runs_told = now, now(), runs_told
         self.seconds = 0.0
         self.held: list[ServiceEvent] = []
         self.ok, self.empty = False, True
@@ -180,7 +182,7 @@ class _Attempt:
         async with aclosing(events):
             async for event in events:
                 has_failed = has_failed or isinstance(event, StreamFailed)
-                self.empty = self.empty and not has_failed and not _has_content(event)
+                self.empty = self.empty and not has_failed and not self._has_content(event)
                 if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
                     self.held.append(event)
                     continue
@@ -191,8 +193,9 @@ class _Attempt:
         self.ok = not self.empty and not has_failed
         self.seconds = self._now() - self._start_s
 
-
-def _has_content(event: ServiceEvent) -> bool:
-    if isinstance(event, TextDelta):
-        return bool(event.text.strip())
-    return isinstance(event, ToolCallEnd) and event.status != "incomplete"
+    def _has_content(self, event: ServiceEvent) -> bool:
+        if isinstance(event, TextDelta):
+            return bool(event.text.strip())
+        if not isinstance(event, ToolCallEnd):
+            return False
+        return event.status != "incomplete" and (self._runs_told or not event.told)

@@ -5,16 +5,16 @@ import logging
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from stream.checks import check_number, check_whole_number
 from stream.errors import StreamValueError
 from stream.events import ServiceEvent, StreamFailed
 
-__all__ = ["Retries", "refused_part", "with_retries"]
+__all__ = ["Part", "Retries", "refused_part", "with_retries"]
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, *range(502, 600)})  # 52x are Cloudflare's and Anthropic's
 # In a stream that began with HTTP 200, a provider's code stands for the status: Anthropic's error types, then OpenAI's.
@@ -24,18 +24,30 @@ TRANSIENT_CODES = frozenset({
 })  # fmt: skip
 
 REFUSAL_STATUS = frozenset({400, 404, 422, 500, 501})
+Part: TypeAlias = Literal["tool_choice", "tools", "thinking"]
 # As servers word it: tests/stream/services/test_refusals.py has the whole sentences.
-REFUSAL_WORDS = {
+REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
+    "tool_choice": re.compile(
+        r"(support|unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\btool_choice\b"
+        r"|\btool_choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b",
+        re.IGNORECASE | re.DOTALL,
+    ),
     "tools": re.compile(
         r"does not support (tools|tool use|tool calling|functions?)\b"
-        r"|tools?( use| calling|_choice)?[`'\"]? (is|are) not supported"
+        r"|(tools?|functions?)( use| calling|_choice)?[`'\"]? (is|are) not (supported|enabled)"
         r"|enable-auto-tool-choice|tool-call-parser|support tool use|requires --jinja"
-        r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\b(tools|tool_choice|functions)\b"
-        r"|\b(tools|tool_choice)\b.{0,60}\b(extra|not permitted|not allowed|unexpected)",
+        r"|support the provided ['\"]?tool_choice"
+        r"|does not support parameters: \[[^\]]*\b(tools|tool_choice|functions)\b"
+        # A number after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
+        r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}"
+        r"\b(tools(?!['\"]?(\.|\[|, )\d)|tool_choice|functions)\b"
+        r"|\b(tools(?!['\"]?(\.|\[|, )\d)|tool_choice)\b.{0,60}\b(extra|not permitted|not allowed|unexpected)",
         re.IGNORECASE | re.DOTALL,
     ),
     "thinking": re.compile(
         r"does not support (thinking|reasoning)|(thinking|reasoning(_effort)?)[`'\"]? (is|are) not supported"
+        r"|\bthink value .{1,20} is not supported"
+        r"|does not support parameters: \[[^\]]*\b(thinking|reasoning_effort)\b"
         r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\b(think|reasoning_effort)\b",
         re.IGNORECASE | re.DOTALL,
     ),
@@ -87,15 +99,20 @@ class Retries:
 
 
 async def with_retries(
-    ask: Callable[[], AsyncGenerator[ServiceEvent, None]], retries: Retries
+    ask: Callable[[], AsyncGenerator[ServiceEvent, None]], retries: Retries, parts: Collection[Part] = ()
 ) -> AsyncGenerator[ServiceEvent, None]:
-    """The events of `ask()`, which is repeated while its first event is a transient failure."""
+    """The events of `ask()`, which is repeated while its first event is a transient failure.
+
+    A refusal of one of the `parts` of the request is not transient, whatever its status.
+    """
     start_s, attempt = time.monotonic(), 1
     while True:
         async with aclosing(ask()) as events:
             first = await anext(events, None)
             failed = first if isinstance(first, StreamFailed) else None
-            wait_s = None if failed is None else retries.wait_before(attempt + 1, failed)
+            wait_s = None
+            if failed is not None and refused_part(failed, parts) is None:
+                wait_s = retries.wait_before(attempt + 1, failed)
             if failed is None or wait_s is None or time.monotonic() + wait_s - start_s > retries.timeout_s:
                 if first is not None:
                     yield first
@@ -109,16 +126,14 @@ async def with_retries(
         logger.info("Attempt %d of %d, after %s and a wait of %.2f s", attempt, retries.attempts, why, wait_s)
 
 
-def refused_part(failed: StreamFailed, *, tools: bool, thinking: bool = False) -> Literal["tools", "thinking", ""]:
-    """The part of a request because of which it was refused, if the request had it; `""` for neither.
+def refused_part(failed: StreamFailed, parts: Collection[Part]) -> Part | None:
+    """The part of a request because of which it was refused, of those that it had.
 
     An unknown model, a full context or a wrong schema is no such refusal: the answer to those is another request.
 
-    >>> refused_part(StreamFailed("llama2 does not support tools", status=400), tools=True)
+    >>> refused_part(StreamFailed("llama2 does not support tools", status=400), ["tools"])
     'tools'
     """
     if failed.status not in REFUSAL_STATUS:
-        return ""
-    if tools and REFUSAL_WORDS["tools"].search(failed.message):
-        return "tools"
-    return "thinking" if thinking and REFUSAL_WORDS["thinking"].search(failed.message) else ""
+        return None
+    return next((part for part in REFUSAL_WORDS if part in parts and REFUSAL_WORDS[part].search(failed.message)), None)

@@ -33,9 +33,9 @@ class ToolRunner(Wrapper):
     The calls of one answer run at the same time, after it has ended; one after the other if the request
     (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time. Nothing runs here if the stream
     shows that the server runs the tools, as some forks of Ollama do. Each call gets a `ToolResult`, also if the tool
-    raises or the call cannot run, but for one that was cut off (`incomplete`): alone in an answer, it ends the turn,
-    unless the source is a `Recovery`, which asks again. The last round offers no tools, to get an answer; calls in it
-    get an error.
+    raises or the call cannot run, but for one that was cut off (`incomplete`) or that the model only tells of: alone in
+    an answer, it ends the turn, unless the source is a `Recovery`, which asks again. The last round offers no tools, to
+    get an answer; calls in it get an error.
 
     Parameters
     ----------
@@ -147,6 +147,8 @@ class ToolRunner(Wrapper):
         rounds, answer = self._rounds or ROUNDS[self.capabilities.multi_turn], Answer()
         wanted = fields.get("parallel_tool_calls")
         at_once = self._parallel and (self.capabilities.parallel if wanted is None else wanted)
+        if self._told == "run":
+            fields["told"] = "run"
         forbidden = "tool_choice is 'none'" if fields.get("tool_choice") == "none" else ""
         for number in range(rounds + 1):
             answer = Answer(first_index=answer.next_index)
@@ -157,8 +159,9 @@ class ToolRunner(Wrapper):
                 async for event in checked:
                     self._count(event)
                     yield answer.take(event)
-            by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
-            if answer.failed or not (answer.calls and by_client):
+            if self._executes == "auto":
+                answer.calls = answer.clients_calls()
+            if answer.failed or self._executes == "server" or not answer.calls:
                 return
             not_run = f"{rounds} rounds of calls are used up" if last else forbidden
             async with aclosing(self._run(answer, at_once=at_once, not_run=not_run)) as running:

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import tomllib
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack
 
 from cues.errors import did_you_mean
+from cues.files import toml_table
 from stream.checks import are_texts
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import ServiceEvent
@@ -116,7 +116,7 @@ def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
     """
     source = files("stream.services").joinpath("tiers.toml") if path is None else Path(path)
     try:
-        table = tomllib.loads(source.read_text(encoding="utf-8"))
+        table = toml_table(source.read_bytes())
         words: dict[str, str] = {}
         for name, listed in table.get("words", {}).items():
             words[name] = f"(?:{'|'.join(_expanded(name, listed, words))})"

@@ -98,3 +98,16 @@ def test_a_result_of_the_fallback_is_counted_once_where_recovery_and_runner_shar
     server = says([["call", "list_directory", {"path": "."}]], [["say", "Done."]], without_tools=[])
     chat(server, messages=[{"role": "user", "content": "Who wrote Faust?"}], wrap=wrap)
     assert attempts.snapshot()["qwen3:8b"]["tools"] == {"list_directory": {"success": 1, "failure": 0, "rate": 1.0}}
+
+
+@pytest.mark.parametrize("end", [["fail", {"message": "boom", "code": 400}], ["announce"]], ids=["failed", "empty"])
+def test_a_question_whose_round_after_the_tool_brings_no_answer_counts_a_failure(caplog, end):
+    attempts = stream.services.Attempts()
+
+    def wrap(connection):
+        return stream.ToolRunner(stream.services.Recovery(connection, retry=False, attempts=attempts), TOOLS)
+
+    with caplog.at_level(logging.INFO, logger="stream"):
+        chat(says([["call", "read_file", {"path": "a"}]], [end]), wrap=wrap)
+    assert attempts.snapshot()["qwen3:8b"]["first_query"]["failure"] == 1
+    assert "First query: failure" in caplog.text

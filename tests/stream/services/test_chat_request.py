@@ -2,6 +2,7 @@
 
 import pytest
 
+import stream
 from stream.errors import StreamTypeError, StreamValueError
 from tests.support.model_server import BOTH, QUESTION, TOOLS, calling, chat, running, says
 
@@ -167,6 +168,33 @@ def test_a_tool_that_is_forced_is_offered_alone_because_ollama_reads_no_choice_o
     body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, tool_choice=choice).bodies[0]
     assert [entry["function"]["name"] for entry in body["tools"]] == ["read_file"]
     assert body["tool_choice"] == {"type": "function", "function": {"name": "read_file"}}
+
+
+@BOTH
+@pytest.mark.parametrize("choice", ["read_file", {"type": "function", "function": {"name": "read_file"}}])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda connection: stream.ToolRunner(connection, TOOLS),
+        lambda connection: stream.ToolRunner(stream.services.Recovery(connection), TOOLS),
+    ],
+    ids=["runner", "recovery"],
+)
+def test_a_tool_that_is_forced_is_kept_where_the_models_maximum_cuts_others(endpoint, choice, wrap):
+    limited = {"overrides": [{"patterns": ["*"], "max_tools": 1}]}
+    server = calling(("read_file", {"path": "a"}))
+    exchange = chat(server, endpoint=endpoint, options=limited, tool_choice=choice, wrap=wrap)
+    assert [entry["function"]["name"] for entry in exchange.bodies[0]["tools"]] == ["read_file"]
+    assert exchange.results == [("read_file", False, "hello from a")]
+
+
+@BOTH
+@pytest.mark.parametrize(("choice", "listed"), [("none", []), ("read_file", ["read_file"])])
+def test_guidance_lists_the_tools_that_are_sent_and_no_others(endpoint, choice, listed):
+    guided = {"guide": True}
+    body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, tool_choice=choice, options=guided).bodies[0]
+    prompt = "".join(message["content"] for message in body["messages"] if message["role"] == "system")
+    assert [one.name for one in TOOLS if one.name in prompt] == listed
 
 
 # Structured outputs

@@ -8,7 +8,7 @@ import stream
 from stream.errors import StreamTypeError
 from stream.events import EmptyToolCalls, StreamFailed
 from stream.services.recovery import DIRECT_ANSWER
-from tests.support.model_server import BOTH, QUESTION, Twice, chat, recovering, says, tool
+from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, recovering, says, tool
 
 EMPTY = pytest.mark.parametrize(
     ("name", "endpoint"),
@@ -72,6 +72,29 @@ def test_a_failure_is_no_empty_answer_and_is_not_asked_again_here():
 def test_an_answer_that_is_white_space_alone_counts_as_empty():
     exchange = recovering(says([["say", " "]], without_tools=[["say", "Here."]]))
     assert exchange.text == "Here."
+
+
+TOLD = "functions.list_directory(path='.')"
+
+
+@BOTH
+def test_an_answer_that_only_tells_of_a_call_counts_as_empty(endpoint):
+    attempts = stream.services.Attempts()
+    exchange = recovering(says([["say", TOLD]], without_tools=[["say", "Here."]]), endpoint, attempts)
+    assert [end.told for end in exchange.of(stream.ToolCallEnd)] == [True]
+    assert exchange.text == "Here."
+    assert attempts.snapshot()["qwen3:8b"]["empty_answers"] == 1
+
+
+@BOTH
+def test_a_call_that_is_told_of_is_no_empty_answer_if_the_runner_runs_it(endpoint):
+    def wrap(connection):
+        return stream.ToolRunner(stream.services.Recovery(connection), TOOLS, told="run")
+
+    exchange = chat(says([["say", TOLD]], [["say", "Two files."]]), endpoint=endpoint, wrap=wrap)
+    assert [result[0] for result in exchange.results] == ["list_directory"]
+    assert not exchange.of(stream.AskedAgain)
+    assert exchange.text == "Two files."
 
 
 # The fallback

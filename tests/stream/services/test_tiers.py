@@ -224,6 +224,8 @@ def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
     [
         ("[[tier]", "cannot read tiers from .*tiers.toml"),
         ("", r"tiers.toml: it needs one \[\[tier\]\] or more"),
+        ("a" + 600 * ".a" + " = 1", "line 1 has 600 dots; at most 500 are allowed"),
+        ("# " + 2**17 * "a", "has 131074 bytes; at most 131072 are allowed"),
         ("tier = 3", "cannot read tiers from .*tiers.toml"),
         (f"tier = {'[' * 9999}", "cannot read tiers from .*tiers.toml"),
         ("[[tier]]\nname = 'a'\nkeyword = ['b']", "'keyword'"),
