@@ -131,6 +131,7 @@ class WaitingSound:
             until_heard_from=until,
             begins_again=not blind,
             give_up_at=now + limit_samples,
+            ducks=self._profile.ducks,
         )
         if self._voice is not None:
             self._voice.wait = self._wait

@@ -235,6 +235,7 @@ def test_wrong_profiles_are_refused(wrong, match):
         ({"fainter_db": math.inf}, "fainter_db is inf; it must be 0 or more, and finite"),
         ({"faintest_db": -1.0}, "faintest_db is -1.0"),
         ({"success": 1}, "success is 1; it must be True or False"),
+        ({"ducks": None}, "ducks is None; it must be True or False"),
     ],
 )
 def test_wrong_numbers_of_a_profile_are_refused(wrong, match):
