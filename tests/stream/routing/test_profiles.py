@@ -170,6 +170,34 @@ def test_at_most_six_calls_sound_in_a_minute_beside_errors():
     assert line.heard[-1] == ("tool_call", 70.0)
 
 
+def test_a_call_that_waited_for_silence_counts_from_when_it_sounds():
+    line = Line(takes={"slow": 9.0, "search": 0.1})
+    line.call(0)
+    line.pass_s(10.0)
+    for number in range(1, 6):
+        line.call(number, "slow")
+        line.pass_s(10.0)
+        line.result(number)
+    line.call(6, "slow")  # 60.0 s after the first call, 58.8 s after its cue
+    line.pass_s(1.0)
+    assert [onset for _, onset in line.heard] == [GAP_S, 10.0, 20.0, 30.0, 40.0, 50.0]
+
+
+def test_a_call_that_is_dropped_takes_no_other_from_the_count():
+    uncounted = dataclasses.replace(stream.Profile(), silence_s=math.inf, unknown=False, after_s=LONG_S)
+    line = Line(takes={"slow": 9.0}, rules={"profiles": (("other", uncounted),)})
+    for number in range(6):
+        line.call(number, "slow")
+        line.pass_s(2.0)
+        line.result(number)
+    line.router.cancel()
+    line.call(6, "other")
+    line.pass_s(1.0)
+    line.router.cancel()
+    line.call(7, "slow")
+    assert [onset for _, onset in line.heard] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+
 @pytest.mark.parametrize(("profile", "faintest"), [("full", 1.0), ("normal", 10 ** (-6 / 20))])
 def test_the_waiting_sound_grows_fainter_by_a_decibel_a_minute_down_to_six(profile, faintest):
     line = Line(profile, rules={"working": "working"}, limits=stream.Limits(tool_s=1000.0))
