@@ -110,6 +110,7 @@ class CuePlayer:
         self._sounding: list[tuple[Voice, Span]] = []
         self._in_pause: list[_Waiting] = []
         self._put_off: Voice | None = None
+        self._of_use_s = 0.0  # the silence after its onset that it announces
 
     def now_samples(self) -> int:
         """The time for coalescing, bursts and limits, samples."""
@@ -129,10 +130,12 @@ class CuePlayer:
         most_per_minute: float = inf,
         quiet_s: float | None = None,
         speech_s: float = 0.0,
+        after_s: float = 0.0,
     ) -> Played | None:
         """Play a cue at the placement of the rules; returns it if it starts at once.
 
-        With `quiet_s`, it waits until nothing was heard for so long after `speech_s` of speech, or for `drop`.
+        With `quiet_s`, it waits until nothing was heard for so long after `speech_s` of speech, or for `drop`. It is of
+        use if words follow it more than `after_s` later.
         """
         if name is None or name not in self.bank:
             return None
@@ -153,7 +156,7 @@ class CuePlayer:
             not_before = self.mixer.position + round((speech_s + quiet_s) * rate)
             wait = Wait(patience=round(quiet_s * rate), not_before=not_before, begins_again=False)
             if (voice := self._play(name, priority=priority, wait=wait)) is not None:
-                self._put_off = voice
+                self._put_off, self._of_use_s = voice, after_s
                 self._in_pause.append(_Waiting(voice, name, event, most_per_minute))
             return None
         self._throttle.count(name, now, most_per_minute)
@@ -177,9 +180,15 @@ class CuePlayer:
         """Whether a cue waits for silence."""
         return self._put_off is not None and self._put_off.onset is None and not self._put_off.done
 
-    def drop(self) -> None:
-        """Cancel the cue that waits for silence; one that sounds goes on."""
+    def drop(self, words_in_s: float = -inf) -> None:
+        """Cancel the cue that waits for silence, unless words in so many seconds leave it of use.
+
+        One that sounds goes on.
+        """
         if self._put_off is not None and self.puts_off:
+            of_use_s = (self._put_off.stretches[-1][0] - self.mixer.position) / self.mixer.sample_rate + self._of_use_s
+            if words_in_s > of_use_s:
+                return
             self._put_off.stop()
         self._put_off = None
 

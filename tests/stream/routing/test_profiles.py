@@ -113,6 +113,36 @@ def test_while_words_are_to_be_heard_no_call_sounds(takes_s, onset_s):
     assert onset == pytest.approx(onset_s, abs=0.3)
 
 
+@pytest.mark.parametrize("working", [None, "working"])
+@pytest.mark.parametrize(("profile", "quiet_s"), [("normal", GAP_S), ("minimal", LONG_S)])
+def test_a_call_that_waits_for_silence_makes_way_for_words_that_are_on_their_way(profile, quiet_s, working):
+    line = Line(profile, takes={"search": 0.1}, rules={"working": working})
+    line.call()
+    line.pass_s(quiet_s - 0.1)
+    line.handle(TextDelta("One more second, please."))
+    line.pass_s(0.14)
+    line.say(1.5)
+    assert line.heard == []
+
+
+def test_a_call_sounds_as_before_if_the_words_come_long_after_it():
+    line = Line("minimal", takes={"search": 0.1}, limits=stream.Limits())
+    for _ in range(5):  # a voice that takes 6 s
+        line.router.begin_turn()
+        line.handle(TextDelta("Yes."))
+        line.pass_s(6.0)
+        line.say(0.5)
+        line.handle(Finish("stop"))
+    line.router.begin_turn()
+    began_s = line.mixer.position / RATE
+    line.call()
+    line.pass_s(1.0)
+    line.handle(TextDelta("It is sunny."))
+    line.pass_s(6.0)
+    ((_, onset),) = line.heard
+    assert onset == pytest.approx(began_s + LONG_S, abs=0.02)
+
+
 @pytest.mark.parametrize("profile", ["full", "normal", "minimal"])
 def test_an_error_sounds_at_once_in_every_profile_and_takes_the_place_of_the_call(profile):
     line = Line(profile, takes={"search": 0.1})
