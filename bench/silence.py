@@ -36,7 +36,7 @@ SESSIONS, TURNS = 500, 20
 FIRST = 5
 """Turns before which little is learned."""
 PAUSE_S, SIGN_S = 1.5, 2.0
-STEP_S = 0.5
+STEP_S = 0.02
 BEEP_S = 0.2
 FADE_S = 0.05
 PICTURE = Path(__file__).resolve().parent / "silence.png"
@@ -169,7 +169,11 @@ def elevenlabs_always(turns: Sequence[Turn]) -> list[Stretch]:
 
 
 def livekit_idle(delay_s: float, interval_s: float | None) -> Callable[[Sequence[Turn]], list[Stretch]]:
-    """`RunContext.with_filler(delay, interval)`: words, once the session was idle for so long while the tool runs."""
+    """`RunContext.with_filler(delay, interval)`: words, once the session was idle for so long while the tool runs.
+
+    LiveKit queues its speech, so an answer waits for filler words. Here both keep their times, as under the other
+    policies: words that it would say one after the other count as over words.
+    """
 
     def policy(turns: Sequence[Turn]) -> list[Stretch]:
         said: list[Stretch] = []

@@ -336,8 +336,10 @@ class Scheduler:
             return
         if self.level is not None:
             voice.follow_gain = db_to_gain(self.level.offset_db)
-        if not voice.phrases:
+        if voice.ducks:
             self.bus.begin(now)
+        else:
+            self.bus.resume()
         voice.begin(now, turn := self._turns.get(voice.cue.name, 0))
         if voice.phrases:
             self._turns = {**self._turns, voice.cue.name: turn + 1}

@@ -114,7 +114,7 @@ class SpeechBus:
 
     def ended(self, voice: Playback) -> None:
         """Keep the end of a voice that is no longer among the voices: it still counts for the hold."""
-        if voice.phrases:  # never heard with speech, so nothing is ducked for them
+        if not voice.ducks:
             return
         if voice.placement == "replace":
             self._replace_end = max(self._replace_end, voice.end - self._lengths.crossfade)
@@ -187,7 +187,8 @@ class SpeechBus:
     def _lift(self, now: int, heard: int, duck_end: int, replace_end: int) -> int:
         """Lift the duck where no cue is audible and the speech pauses; return the sample of the next check."""
         if now < self._lifted_until:  # up to the next onset; the cue that it was of may have been stopped
-            self._lifted_until = min((voice.silence(now)[1] for voice in self.voices), default=_NEVER)
+            onsets = (voice.silence(now)[1] for voice in self.voices if voice.ducks)
+            self._lifted_until = min(onsets, default=_NEVER)
             return self._lifted_until
         if self._muted or self._depth == 1.0 or (now >= duck_end and self._at_rest(now)):
             return _NEVER
@@ -197,6 +198,8 @@ class SpeechBus:
         due = (heard if heard > self._since else self._since + lengths.look - lengths.pause) + lengths.pause
         silent_until = _NEVER
         for voice in self.voices:
+            if not voice.ducks:
+                continue
             first, last = voice.silence(now)
             due = max(due, first - (lengths.lead if voice.ends else lengths.quick))
             silent_until = min(silent_until, last)
@@ -212,7 +215,7 @@ class SpeechBus:
         """The samples at which ducking and replacement end; `NEVER` for a loop's."""
         duck, replace, lengths = self._duck_end, self._replace_end, self._lengths
         for voice in self.voices:
-            end = 0 if voice.phrases else voice.end
+            end = voice.end if voice.ducks else 0
             if voice.placement == "replace":
                 replace = max(replace, end - lengths.crossfade if end < _NEVER else end)
             elif end + lengths.hold > duck:

@@ -43,12 +43,13 @@ PHRASE_FADE_MS = MIN_FADE_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """When a waiting sound is heard; all fields are output samples, but for `begins_again`.
+    """When a waiting sound is heard; all fields are output samples, but for `begins_again` and `ducks`.
 
     It begins once neither speech nor a cue (but for loops) was heard for `patience`, and not before `not_before`. While
     a cue sounds it is silent, and keeps its beat. At the first sample of speech it fades over 30 ms: for good, if that
     is at or after `until_heard_from`, the answer, or if it does not begin again; else until it was quiet for `patience`
-    again. At `give_up_at` it ends at the latest. Other values than whole numbers raise `CueTypeError`.
+    again. At `give_up_at` it ends at the latest. If it `ducks`, speech that meets it is ducked; whether it does is
+    settled by `play`. Other values than whole numbers raise `CueTypeError`.
     """
 
     patience: int = 0
@@ -56,6 +57,7 @@ class Wait:
     until_heard_from: int = layout.NEVER
     begins_again: bool = True
     give_up_at: int = layout.NEVER
+    ducks: bool = True
 
     def __post_init__(self) -> None:
         for name in ("patience", "not_before", "until_heard_from", "give_up_at"):
@@ -78,6 +80,7 @@ class Playback:
     loop: bool = field(init=False)
     sound: Sound = field(init=False)  # the cue, prepared
     phrases: tuple[Sound, ...] = field(init=False)  # of a cue that is speech, which always waits for silence
+    ducks: bool = field(init=False)  # whether speech is ducked under it
     order: int = 0
     gain: float = field(init=False)  # linear; the one that has taken effect
     follow_gain: float = 1.0  # correction of `gain` if the mixer follows the speech
@@ -113,6 +116,7 @@ class Playback:
         self.phrases = tuple(prepare(phrase, sample_rate) for phrase in self.cue.phrases)
         if self.phrases and self.wait is None:
             self.wait = Wait(patience=ms_to_samples(PAUSE_MS, sample_rate), not_before=self.at or 0, begins_again=False)
+        self.ducks = not self.phrases and (self.wait is None or self.wait.ducks)
         self.gain_db = checked_gain_db(self.gain_db)
         self.priority = checked_whole_number("priority", self.priority, -(1 << 31), 1 << 31)
         self.loop = self.cue.loop if asked_loop is None else bool(asked_loop)

@@ -94,7 +94,8 @@ class CallCues:
         quiet_s = _AFTER_WORDS_S if is_long else profile.after_s
         if quiet_s >= self._patience_s():
             return None
-        return self._player.play(cue, event, most_per_minute=most, quiet_s=quiet_s, speech_s=speech_s)
+        after_s = profile.after_s
+        return self._player.play(cue, event, most_per_minute=most, quiet_s=quiet_s, speech_s=speech_s, after_s=after_s)
 
     def _profile_of(self, tool_name: str) -> Profile:
         return self._rules.profile_of(tool_name, getattr(self._player.bank, "profiles", ()))

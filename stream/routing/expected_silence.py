@@ -75,6 +75,10 @@ class ExpectedSilence:
         begins_s = now_s + self._voice.usual.median_s
         self._speech_until_s = max(self._speech_until_s, begins_s) + len(text) / _CHARS_PER_S
 
+    def voice_left_s(self, now_s: float) -> float:
+        """How soon the words of a text that has come are expected, seconds."""
+        return self._voice.left(now_s) or 0.0
+
     def heard(self, now_s: float) -> None:
         """The first word of a text is heard."""
         self._voice.came(now_s)

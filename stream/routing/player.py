@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cues.errors import MixerClosedError
 from cues.mixing.voice import Wait
@@ -56,7 +56,7 @@ class _Throttle:
         self._minute: deque[int] = deque()
 
     def admit(self, cue: str, now: int, most_per_minute: float = inf) -> Literal["play", "coalesce", "thin"]:
-        """The verdict on `cue` at output sample `now`; a cue that may play is counted."""
+        """The verdict on `cue` at output sample `now`; `count` one that plays."""
         last = self.last_onset.get(cue)
         if last is not None and (now - last) * 1000.0 < self._rules.coalesce_ms * self._rate:
             return "coalesce"
@@ -67,18 +67,23 @@ class _Throttle:
             self._minute.popleft()
         if self._tokens < 1.0 or len(self._minute) >= most_per_minute:
             return "thin"
-        self._tokens -= 1.0
-        if most_per_minute < inf:
-            self._minute.append(now)
-        self.last_onset[cue] = now
         return "play"
 
-    def take_back(self, cue: str) -> None:
-        """Forget the last cue that was admitted: it has not sounded."""
-        self._tokens += 1.0
-        self.last_onset.pop(cue, None)
-        if self._minute:
-            self._minute.pop()
+    def count(self, cue: str, at: int, most_per_minute: float) -> None:
+        """Count `cue`, which begins at sample `at`, and among those of a minute if they are limited."""
+        self._tokens -= 1.0
+        if most_per_minute < inf:
+            self._minute.append(at)
+        self.last_onset[cue] = at
+
+
+class _Waiting(NamedTuple):
+    """A cue that waits for a pause; one that waits for silence also has its limit, and is counted when it sounds."""
+
+    voice: Voice
+    cue: str
+    event: ServiceEvent
+    most_per_minute: float | None = None
 
 
 class CuePlayer:
@@ -103,8 +108,9 @@ class CuePlayer:
         self.spans.sample_rate = mixer.sample_rate
         self._throttle = _Throttle(self._rules, mixer.sample_rate, self.now_samples())
         self._sounding: list[tuple[Voice, Span]] = []
-        self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
-        self._put_off: tuple[Voice, str] | None = None
+        self._in_pause: list[_Waiting] = []
+        self._put_off: Voice | None = None
+        self._of_use_s = 0.0  # the silence after its onset that it announces
 
     def now_samples(self) -> int:
         """The time for coalescing, bursts and limits, samples."""
@@ -124,10 +130,12 @@ class CuePlayer:
         most_per_minute: float = inf,
         quiet_s: float | None = None,
         speech_s: float = 0.0,
+        after_s: float = 0.0,
     ) -> Played | None:
         """Play a cue at the placement of the rules; returns it if it starts at once.
 
-        With `quiet_s`, it waits until nothing was heard for so long after `speech_s` of speech, or for `drop`.
+        With `quiet_s`, it waits until nothing was heard for so long after `speech_s` of speech, or for `drop`. It is of
+        use if words follow it more than `after_s` later.
         """
         if name is None or name not in self.bank:
             return None
@@ -137,7 +145,8 @@ class CuePlayer:
         if quiet_s is not None and self.puts_off:
             return None
         self.drop()
-        verdict = self._throttle.admit(name, self.now_samples(), most_per_minute)
+        now = self.now_samples()
+        verdict = self._throttle.admit(name, now, most_per_minute)
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"
@@ -147,9 +156,10 @@ class CuePlayer:
             not_before = self.mixer.position + round((speech_s + quiet_s) * rate)
             wait = Wait(patience=round(quiet_s * rate), not_before=not_before, begins_again=False)
             if (voice := self._play(name, priority=priority, wait=wait)) is not None:
-                self._put_off = voice, name
-                self._in_pause.append((voice, name, event))
+                self._put_off, self._of_use_s = voice, after_s
+                self._in_pause.append(_Waiting(voice, name, event, most_per_minute))
             return None
+        self._throttle.count(name, now, most_per_minute)
         is_speech = bool(self.bank[name].phrases)
         placement = "after_words" if is_speech else self._rules.placement_of(name)
         if placement == "now":
@@ -162,19 +172,24 @@ class CuePlayer:
         elif is_speech:
             self._play_after_words(name, event, self.mixer.position, priority, self._turn)
         elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
-            self._in_pause.append((voice, name, event))
+            self._in_pause.append(_Waiting(voice, name, event))
         return None
 
     @property
     def puts_off(self) -> bool:
         """Whether a cue waits for silence."""
-        return self._put_off is not None and self._put_off[0].onset is None and not self._put_off[0].done
+        return self._put_off is not None and self._put_off.onset is None and not self._put_off.done
 
-    def drop(self) -> None:
-        """Cancel the cue that waits for silence; one that sounds goes on."""
+    def drop(self, words_in_s: float = -inf) -> None:
+        """Cancel the cue that waits for silence, unless words in so many seconds leave it of use.
+
+        One that sounds goes on.
+        """
         if self._put_off is not None and self.puts_off:
-            self._put_off[0].stop()
-            self._throttle.take_back(self._put_off[1])
+            of_use_s = (self._put_off.stretches[-1][0] - self.mixer.position) / self.mixer.sample_rate + self._of_use_s
+            if words_in_s > of_use_s:
+                return
+            self._put_off.stop()
         self._put_off = None
 
     def is_silent(self, name: str) -> bool:
@@ -197,9 +212,12 @@ class CuePlayer:
         if not self._in_pause:
             return
         waiting = self._in_pause
-        self._in_pause = [entry for entry in waiting if entry[0].onset is None and not entry[0].done]
-        for voice, name, event in waiting:
+        self._in_pause = [entry for entry in waiting if entry.voice.onset is None and not entry.voice.done]
+        for voice, name, event, most_per_minute in waiting:
             if voice.onset is not None:
+                if most_per_minute is not None:
+                    ago = self.mixer.position - voice.onset
+                    self._throttle.count(name, self.now_samples() - ago, most_per_minute)
                 self._note(voice, Played(name, event, voice.onset, "in_pause"))
 
     def mute(self, cues: Collection[str]) -> None:
@@ -218,11 +236,11 @@ class CuePlayer:
             if only is None or span.cue in only:
                 voice.stop(fade_ms=fade_ms)
                 self.spans.fade(span, now, fade_ms)
-        for voice, name, _ in self._in_pause:
-            if only is None or name in only:
-                voice.stop(fade_ms=fade_ms)
+        for entry in self._in_pause:
+            if only is None or entry.cue in only:
+                entry.voice.stop(fade_ms=fade_ms)
         self._sounding = [pair for pair in self._sounding if only is not None and pair[1].cue not in only]
-        self._in_pause = [entry for entry in self._in_pause if only is not None and entry[1] not in only]
+        self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
     def _play_after_words(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
         """Play a cue, unless the turn has ended or the cue was muted meanwhile."""
@@ -240,7 +258,7 @@ class CuePlayer:
                 give_up_at=onset + stale + longest,
             )
             if (voice := self._play(name, priority=priority, wait=wait)) is not None:
-                self._in_pause.append((voice, name, event))
+                self._in_pause.append(_Waiting(voice, name, event))
             return
         voice = self._play(name, at=onset, priority=priority)
         if voice is not None:

@@ -181,11 +181,9 @@ class CueRouter:
                 return None
             case TextDelta(text=text) | TranscriptDelta(text=text, speaker="assistant"):
                 if text.strip():
-                    self._turn.text()
-                    self._silence.text(text, self._player.now_s)
+                    self._has_text(text)
             case AudioDelta():
-                self._turn.text()
-                self._silence.text("", self._player.now_s)
+                self._has_text("")
             case ToolCallCancelled():
                 self.end_call(event.tool_call_id)
             case AskedAgain(how="fallback"):
@@ -207,6 +205,12 @@ class CueRouter:
                     self._sounded_from = self._waiting.onset
                 return self._call_cues.handle(event, self._known)
         return None
+
+    def _has_text(self, text: str) -> None:
+        now_s = self._player.now_s
+        self._turn.text()
+        self._silence.text(text, now_s)
+        self._player.drop(words_in_s=self._silence.voice_left_s(now_s))
 
     def _finished(self, reason: str) -> None:
         complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)

@@ -50,13 +50,16 @@ class Profile:
         Whether a result sounds; an error always does.
     most_per_minute : float
         Most calls that sound in a minute.
+    ducks : bool
+        Whether the waiting sound ducks the word that ends it, and for a while what follows.
     fainter_db, faintest_db : float
         Decibels that the waiting sound loses for each minute that the session has heard it, and in all.
 
     Raises
     ------
     StreamTypeError, StreamValueError
-        If `unknown` or `success` is no `bool`, or another value is not a number of at least 0. The decibels are finite.
+        If `unknown`, `success` or `ducks` is no `bool`, or another value is not a number of at least 0. The decibels
+        are finite.
     """
 
     silence_s: float = 0.0
@@ -65,11 +68,12 @@ class Profile:
     working_after_s: float = math.inf
     success: bool = True
     most_per_minute: float = math.inf
+    ducks: bool = True
     fainter_db: float = 0.0
     faintest_db: float = 6.0
 
     def __post_init__(self) -> None:
-        for name in ("unknown", "success"):
+        for name in ("unknown", "success", "ducks"):
             if not isinstance(getattr(self, name), bool):
                 raise StreamTypeError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         for name in ("silence_s", "after_s", "working_after_s", "most_per_minute"):
@@ -89,6 +93,7 @@ PROFILES = {
         working_after_s=3.0,  # No result sounds in between, so the waiting sound has to come sooner than in "full".
         success=False,  # The answer itself shows it.
         most_per_minute=6,  # One in ten seconds; users switch off what sounds more often.
+        ducks=False,  # It ends with the first word, which a duck would cover for half a second.
         fainter_db=1.0,  # Who knows it need not be told again; 6 dB fainter it still shows life.
     ),
     "minimal": Profile(
@@ -98,6 +103,7 @@ PROFILES = {
         working_after_s=2.5,
         success=False,
         most_per_minute=6,
+        ducks=False,
         fainter_db=1.0,
     ),
 }

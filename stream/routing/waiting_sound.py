@@ -131,6 +131,7 @@ class WaitingSound:
             until_heard_from=until,
             begins_again=not blind,
             give_up_at=now + limit_samples,
+            ducks=self._profile.ducks,
         )
         if self._voice is not None:
             self._voice.wait = self._wait
@@ -186,7 +187,11 @@ class WaitingSound:
         if self._profile.fainter_db and self._voice.gain_db != self._gain_db:
             self._voice.gain_db = self._gain_db
         near = position + self._ahead
-        for number, (start, end) in enumerate(self._voice.stretches):
+        stretches = self._voice.stretches
+        for unheard in self._published[len(stretches) :]:  # the answer was in the same frame as its start
+            self._spans.change(unheard, unheard.start_samples, unheard.start_samples)
+        del self._published[len(stretches) :]
+        for number, (start, end) in enumerate(stretches):
             if number == len(self._published):
                 self._published.append(self._spans.begin(self._cue.name, start, end))
                 continue

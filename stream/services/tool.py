@@ -1,6 +1,7 @@
 """Tools: name, description, JSON Schema of the arguments, and a Python function to run."""
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -59,8 +60,10 @@ class Tool:
             raise StreamValueError(
                 f"name is {self.name!r}; it must be 1 to 64 letters, digits or _ . - / :, starting with a letter or _"
             )
-        if self.expected_s is not None and not check_number("expected_s", self.expected_s) >= 0.0:
-            raise StreamValueError(f"expected_s of {self.name} is {self.expected_s!r}; it must be 0 or more")
+        if self.expected_s is not None and not 0.0 <= check_number("expected_s", self.expected_s) < math.inf:
+            raise StreamValueError(
+                f"expected_s of {self.name} is {self.expected_s!r}; it must be 0 or more, and finite"
+            )
         if not isinstance(self.parameters, Mapping):
             raise StreamTypeError(f"parameters of {self.name} is {self.parameters!r}; it must be a JSON Schema object")
         if self.parameters.get("type", "object") != "object":

@@ -48,6 +48,29 @@ def test_speech_postpones_pauses_and_ends_it_at_exact_samples_on_any_frames(cut)
     assert not mixer.active
 
 
+@pytest.mark.parametrize("cue_before", [False, True])
+@pytest.mark.parametrize("cut", ["whole", "20 ms", "random"])
+def test_one_that_does_not_duck_leaves_the_answer_at_full_level(cut, cue_before):
+    speech = talk(6000, 9000.0)
+    mixer = cues.Mixer()
+    if cue_before:  # its own duck is held over the first word, but for the pause
+        mixer.play(tone(600), at=3000)
+    mixer.play(LOOP, wait=Wait(patience=1000, until_heard_from=0, ducks=False))
+    out = mixed(mixer, speech, cuts(cut))
+    assert np.abs(out[4700:6000]).max() > 0.04
+    np.testing.assert_array_equal(out[6000 + FADE :], speech[6000 + FADE :])
+    assert np.abs(out - speech)[6000:].max() <= 0.05
+
+
+def test_one_that_does_not_duck_lets_speech_pass_again_after_a_release():
+    mixer = cues.Mixer()
+    mixer.release()
+    mixer.play(LOOP, wait=Wait(patience=2000, ducks=False))
+    speech = talk(6000, 3000.0)
+    out = mixed(mixer, speech, cuts("20 ms"))
+    np.testing.assert_array_equal(out[6000 + FADE :], speech[6000 + FADE :])
+
+
 def test_all_frames_give_the_same_bits():
     speech = talk(1000, 500.0, 4000, 301.0, 6000, 2000.0, 3000)
     outs = []

@@ -113,6 +113,36 @@ def test_while_words_are_to_be_heard_no_call_sounds(takes_s, onset_s):
     assert onset == pytest.approx(onset_s, abs=0.3)
 
 
+@pytest.mark.parametrize("working", [None, "working"])
+@pytest.mark.parametrize(("profile", "quiet_s"), [("normal", GAP_S), ("minimal", LONG_S)])
+def test_a_call_that_waits_for_silence_makes_way_for_words_that_are_on_their_way(profile, quiet_s, working):
+    line = Line(profile, takes={"search": 0.1}, rules={"working": working})
+    line.call()
+    line.pass_s(quiet_s - 0.1)
+    line.handle(TextDelta("One more second, please."))
+    line.pass_s(0.14)
+    line.say(1.5)
+    assert line.heard == []
+
+
+def test_a_call_sounds_as_before_if_the_words_come_long_after_it():
+    line = Line("minimal", takes={"search": 0.1}, limits=stream.Limits())
+    for _ in range(5):  # a voice that takes 6 s
+        line.router.begin_turn()
+        line.handle(TextDelta("Yes."))
+        line.pass_s(6.0)
+        line.say(0.5)
+        line.handle(Finish("stop"))
+    line.router.begin_turn()
+    began_s = line.mixer.position / RATE
+    line.call()
+    line.pass_s(1.0)
+    line.handle(TextDelta("It is sunny."))
+    line.pass_s(6.0)
+    ((_, onset),) = line.heard
+    assert onset == pytest.approx(began_s + LONG_S, abs=0.02)
+
+
 @pytest.mark.parametrize("profile", ["full", "normal", "minimal"])
 def test_an_error_sounds_at_once_in_every_profile_and_takes_the_place_of_the_call(profile):
     line = Line(profile, takes={"search": 0.1})
@@ -168,6 +198,34 @@ def test_at_most_six_calls_sound_in_a_minute_beside_errors():
     line.pass_s(10.0)
     line.call(20)
     assert line.heard[-1] == ("tool_call", 70.0)
+
+
+def test_a_call_that_waited_for_silence_counts_from_when_it_sounds():
+    line = Line(takes={"slow": 9.0, "search": 0.1})
+    line.call(0)
+    line.pass_s(10.0)
+    for number in range(1, 6):
+        line.call(number, "slow")
+        line.pass_s(10.0)
+        line.result(number)
+    line.call(6, "slow")  # 60.0 s after the first call, 58.8 s after its cue
+    line.pass_s(1.0)
+    assert [onset for _, onset in line.heard] == [GAP_S, 10.0, 20.0, 30.0, 40.0, 50.0]
+
+
+def test_a_call_that_is_dropped_takes_no_other_from_the_count():
+    uncounted = dataclasses.replace(stream.Profile(), silence_s=math.inf, unknown=False, after_s=LONG_S)
+    line = Line(takes={"slow": 9.0}, rules={"profiles": (("other", uncounted),)})
+    for number in range(6):
+        line.call(number, "slow")
+        line.pass_s(2.0)
+        line.result(number)
+    line.router.cancel()
+    line.call(6, "other")
+    line.pass_s(1.0)
+    line.router.cancel()
+    line.call(7, "slow")
+    assert [onset for _, onset in line.heard] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
 
 
 @pytest.mark.parametrize(("profile", "faintest"), [("full", 1.0), ("normal", 10 ** (-6 / 20))])
@@ -235,6 +293,7 @@ def test_wrong_profiles_are_refused(wrong, match):
         ({"fainter_db": math.inf}, "fainter_db is inf; it must be 0 or more, and finite"),
         ({"faintest_db": -1.0}, "faintest_db is -1.0"),
         ({"success": 1}, "success is 1; it must be True or False"),
+        ({"ducks": None}, "ducks is None; it must be True or False"),
     ],
 )
 def test_wrong_numbers_of_a_profile_are_refused(wrong, match):

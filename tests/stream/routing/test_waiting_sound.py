@@ -59,6 +59,26 @@ def result(call_id="1", name="read_file", *, is_error=False):
     return ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content="x")
 
 
+@pytest.mark.parametrize("lead_s", [0.1, 0.3])
+@pytest.mark.parametrize("frame_s", [0.02, 0.2, 0.5])
+def test_a_loop_that_the_answer_kept_from_sounding_leaves_no_span(frame_s, lead_s):
+    line = Line(rules=SILENT, limits=Limits(), frame=round(frame_s * RATE))
+    got = {}
+    line.router.spans.subscribe(lambda span: got.update({span.number: span}))
+    line.handle(*call(), result())
+    for _ in range(round((PATIENCE_S - 0.5) / frame_s)):
+        line.pass_s(frame_s)
+        line.router.poll()
+    line.pass_s(PATIENCE_S - line.mixer.position / RATE - lead_s)
+    line.router.poll()
+    line.handle(TextDelta("It is sunny."), Finish("stop"))
+    speech = steady_voice(0.5)
+    assert np.array_equal(line.say(speech), speech)
+    line.router.poll()
+    assert line.working() == []
+    assert [span for span in got.values() if span.start_samples != span.end_samples] == []
+
+
 def longest_silence_s(samples):
     heard = np.flatnonzero(np.abs(samples) > 1e-4)
     edges = np.concatenate([[0], heard, [len(samples)]])

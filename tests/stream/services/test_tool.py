@@ -163,3 +163,9 @@ def test_a_server_that_runs_the_filesystem_tools_is_sent_their_definitions_as_th
             "ollama-tool-call", endpoint=endpoint, model="mistral:latest", tools=stream.services.FILESYSTEM_TOOLS
         )
         assert exchange.bodies[0]["tools"] == wanted
+
+
+@pytest.mark.parametrize("expected_s", [-1.0, float("inf"), float("nan")])
+def test_a_time_that_is_not_finite_and_0_or_more_is_refused(expected_s):
+    with pytest.raises(StreamValueError, match="expected_s"):
+        stream.Tool(name="search", expected_s=expected_s)
