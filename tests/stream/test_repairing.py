@@ -350,6 +350,15 @@ def test_nothing_that_a_server_sends_raises(chunks):
         assert sse_repaired([json.dumps(chunk).encode()], ["dim"])
 
 
+def test_a_call_with_bytes_that_are_no_text_is_still_a_call():
+    broken = DIM.encode().replace(b"percent", b"per\xc3cent")
+    text = json.dumps(chunk_of("?"), ensure_ascii=False).encode().replace(b"?", broken.replace(b'"', b'\\"'))
+    sent = b"data: " + text + b"\n\ndata: " + json.dumps(chunk_of(reason="stop")).encode() + b"\n\n"
+    found = b"".join(stream.repair_sync([sent], tools=["dim"]))
+    assert b"<tool_call>" not in found
+    assert b'"name":"dim"' in found
+
+
 def test_an_event_that_is_too_long_raises():
     repair = SseRepair(ChatRepair(["dim"]))
     repair.feed(b"data: ")

@@ -110,7 +110,9 @@ class OpenAIReader(MessageReader):
             return  # one of several answers to one question: the first one is spoken
         if (delta := self.delta_of(choice)) is not None:
             self._delta(fields_of(delta), chunk)
-        if reason := reason_of(choice):
+        if choice.get("error"):  # OpenRouter's
+            self._fail(failure(plain(choice["error"])))
+        elif reason := reason_of(choice):
             self._finish(reason)
 
     def delta_of(self, choice: Mapping[str, Any]) -> Any:

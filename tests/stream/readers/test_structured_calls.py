@@ -142,3 +142,12 @@ def test_a_finish_reason_that_spells_null_is_none():
     assert ended(events) == [("f", "", {"x": 1})]
     assert events[-1] == Finish("stop")
     assert len(events) == 3
+
+
+def test_an_error_inside_a_choice_is_the_failure():
+    """As OpenRouter passes on the error of the server that it asked."""
+    choice = {"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 502, "message": "down"}}
+    assert read(chunk({"content": "Well."}), {"choices": [choice]}) == [
+        TextDelta("Well."),
+        StreamFailed("down", "502", 502),
+    ]

@@ -243,8 +243,6 @@ JSON, _WEAK, ALIAS = (((OBJECT, read), (ARRAY, read)) for read in (json_block, _
 _TAGS = ("function-call", "functioncall", "tool-call", "toolcall")
 
 ROWS = (
-    Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=JSON,
-            closers=("<|/tool_call|>", "<|message_sep|>")),
     Dialect(name="gigachat", markers=("function call<|role_sep|>",), heads=JSON, closers=("<|message_sep|>",),
             fresh=True),
     Dialect(name="pangu", markers=("[unused11]",), heads=tuple((shape, json_block) for shape in _DIRECT),
