@@ -11,14 +11,18 @@ from cues.adapters.fastrtc import with_cues
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from tests.support.turn_matrix import (
     HANGS,
+    IN_PROFILES,
+    PROFILES,
     RATE,
     STATES,
     VOICE,
     WHOLE_TURNS,
     Played,
     play_barge_in,
+    play_gap,
     play_hang,
     play_whole_turn,
+    play_whole_turn_in_profile,
 )
 
 
@@ -93,12 +97,26 @@ def test_no_dead_air_up_to_the_first_word(name, thinking):
     play_whole_turn(FastRTCTalk, name, thinking=thinking)
 
 
+@pytest.mark.parametrize(("name", "profile"), IN_PROFILES)
+def test_no_dead_air_in_any_profile(name, profile):
+    play_whole_turn_in_profile(FastRTCTalk, name, profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_model_that_hangs_without_a_call_is_heard_to_work_after_four_seconds(profile):
+    play_gap(FastRTCTalk, profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("state", STATES)
-def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
-    play_barge_in(FastRTCTalk, state)
+def test_a_barge_in_in_each_state_is_over_after_its_fade(state, profile):
+    play_barge_in(FastRTCTalk, state, profile)
 
 
 @pytest.mark.parametrize("name", HANGS)
-@pytest.mark.parametrize("sounds", [True, False], ids=["waiting sound", "silent"])
-def test_a_hang_ends_with_the_error_cue(name, sounds, caplog):
-    play_hang(FastRTCTalk, name, caplog, sounds=sounds)
+@pytest.mark.parametrize("profile", [*PROFILES, "silent"])
+def test_a_hang_ends_with_the_error_cue(name, profile, caplog):
+    if profile == "silent":
+        play_hang(FastRTCTalk, name, caplog, sounds=False)
+    else:
+        play_hang(FastRTCTalk, name, caplog, profile=profile)

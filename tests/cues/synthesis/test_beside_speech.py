@@ -7,12 +7,14 @@ from importlib.resources import files
 import av
 import numpy as np
 import pytest
+import webrtcvad
 from pipecat.audio.vad.silero import SileroOnnxModel
 from pystoi import stoi
 
 import cues
 import stream
 from cues.meters.telephone import over_telephone
+from cues.signal.pcm import pcm16_of_float
 from cues.signal.resample import resample
 from cues.units import db_to_gain
 from stream.speech.espeak import EspeakSpeaker
@@ -79,22 +81,43 @@ def test_silero_does_not_take_a_cue_for_speech_at_any_level(name, way, noise_db)
     assert worst < 0.5
 
 
+def played(name, step, n_steps):
+    """A cue that the router plays after a third of the steps of `step` samples, and `sounded()` after each step."""
+    mixer = cues.Mixer(RATE)
+    router = stream.CueRouter(BANK, mixer, rules=stream.CueRules(tool_call=name))
+    line, gate = [], []
+    for number in range(n_steps):
+        if number == n_steps // 3:
+            router.handle(stream.ToolCallStart(tool_name="any", tool_call_id="1"))
+        line.append(mixer.silence(step))
+        gate.append(router.sounded())
+    return np.concatenate(line), gate
+
+
 @pytest.mark.parametrize("rate", WINDOW)
 @pytest.mark.parametrize("name", BANK)
 def test_what_silero_takes_for_speech_lies_within_the_cues_span(name, rate):
     """At 8 kHz the model takes most tones for speech."""
-    mixer = cues.Mixer(RATE)
-    router = stream.CueRouter(BANK, mixer, rules=stream.CueRules(tool_call=name))
-    step, line, gate = WINDOW[rate] * RATE // rate, [], []
-    for number in range(90):
-        if number == 30:
-            router.handle(stream.ToolCallStart(tool_name="any", tool_call_id="1"))
-        line.append(mixer.silence(step))
-        gate.append(router.sounded())
-    taken = [number for number, odds in enumerate(as_speech(np.concatenate(line), rate)) if odds >= 0.5]
+    line, gate = played(name, WINDOW[rate] * RATE // rate, 90)
+    taken = [number for number, odds in enumerate(as_speech(line, rate)) if odds >= 0.5]
     assert [number for number in taken if not gate[number]] == []
     assert not any(gate[:30])
     assert any(gate[30:])
+
+
+@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize("name", BANK)
+def test_webrtc_takes_a_cue_for_speech_and_its_span_holds_all_of_that(name, mode):
+    """Mode 3 is the strictest, and misses a soft tick now and then."""
+    for frame_ms in (10, 20, 30):
+        line, gate = played(name, frame_ms * RATE // 1000, 3000 // frame_ms)
+        for level_db in LEVELS_DB:
+            pcm = pcm16_of_float(resample(line * np.float32(db_to_gain(level_db)), RATE, 16000))
+            n_bytes, detector = 2 * frame_ms * 16, webrtcvad.Vad(mode)
+            frames = [pcm[at : at + n_bytes] for at in range(0, len(pcm), n_bytes)]
+            taken = [number for number, frame in enumerate(frames) if detector.is_speech(frame, 16000)]
+            assert [number for number in taken if not gate[number]] == []
+            assert level_db or mode == 3 or 80 <= len(taken) * frame_ms <= 640
 
 
 @pytest.fixture(scope="module")
