@@ -277,7 +277,7 @@ def test_a_finish_reason_that_spells_null_holds_a_call_together():
 
 
 def test_arguments_that_stand_in_a_name_are_not_logged(caplog):
-    repaired(turn(['<function=login{"password": "hunter2"}></function>']), ["dim"])
+    repaired(turn(['<invoke name="login password=hunter2"></invoke>']), ["dim"])
     assert "login..." in caplog.text
     assert "hunter2" not in caplog.text
 

@@ -183,12 +183,12 @@ ROWS = (
             "<|tool_call_section_begin|>"), read=_read_section,
             closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
     Dialect(name="deepseek", markers=("<|tool_call_begin|>",), otherwise=_read_header, closers=("<|tool_call_end|>",)),
+    # Gemma writes this token, too, in place of its own.
+    Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=(*JSON, *_IN_BRACES),
+            closers=("<|/tool_call|>", "<|message_sep|>", "<tool_call|>")),
     Dialect(name="functiongemma", markers=("<start_function_call>",), heads=_IN_BRACES,
             closers=("<end_function_call>",)),
     Dialect(name="gemma4", markers=("<|tool_call>",), heads=_IN_BRACES, closers=("<tool_call|>",)),
-    # Granite's marker; Gemma writes it, too, before a call and a closer of its own.
-    Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=(*JSON, *_IN_BRACES),
-            closers=("<|/tool_call|>", "<|message_sep|>", "<tool_call|>")),
     # vLLM leaves out special tokens, of texts the quotes, too.
     Dialect(name="gemma_alone", markers=("call:",), heads=((_BRACES_ALONE, _read_braces),), closers=("<tool_call|>",),
             weak=True),

@@ -33,6 +33,9 @@ INVOKE = Shape(SPACE, "<", PREFIX, "invoke", SUFFIX, _BREAK, "name=")
 _INSIDE = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK, "name="], *words(*BLOCKS, "calls")))
 _NEXT = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK]))
 _CALL = Shape(SPACE, "<", PREFIX, (["function=", _TITLE, ">"], ["invoke", SUFFIX, _BREAK, _ATTRIBUTES, ">"]))
+# Llama 3 also writes the arguments into the tag, or leaves out its end.
+_FILLED = Shape(SPACE, "<", PREFIX, "function=", NAME, Run(r"[ \t]{0,4}"), (['{"'], ["{}"]))
+_NAMED_END = Shape("</", PREFIX, "function=", NAME, ">")
 # A call without a marker before it: a named opening tag, and the beginning of a body, up to the end of a tag's suffix.
 _NAMED: list[Part] = [
     _BREAK, "name=", Run(r"[\"']?\s{0,4}"), Run(r"[^<>\"'\s][^<>\"']{0,63}"), Run(r"[\"']?\s{0,4}")
@@ -105,17 +108,21 @@ def _read_inside(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[
 def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `<function=NAME>` or `<invoke name="NAME">`, or as many of them as a block holds."""
     while True:
-        head = yield from parser.read(_CALL)
-        if not head:
+        found = yield from parser.test(_FILLED, _CALL)
+        if not found:
             yield from parser.skip_space()
             parser.take(1)  # no call begins here any more
             raise Unreadable
+        is_filled, head = not found[0], found[1]
+        parser.take(head.end(3 if is_filled else 0) - parser.position)
         markup = _Markup(_tag(head))
-        draft = parser.call(markup.title(head)[0])
+        draft = parser.call(head.group(3) if is_filled else markup.title(head)[0])
         if (yield from parser.skip_space()) == "{":
             yield from parser.json_arguments(draft)
+            if is_filled:
+                yield from parser.accept(">", after_space=False)
             yield from parser.skip_space()
-            yield from parser.read(shape_of(markup.end))
+            yield from parser.read(shape_of(markup.end), _NAMED_END)
         else:
             yield from _parameters(parser, row, draft, markup)
         if not row.wraps or not (yield from parser.test(_NEXT)):
@@ -134,7 +141,10 @@ def _read_with_attributes(parser: Parser, row: Dialect, match: re.Match[str]) ->
 
 def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a call in tags that no marker announces; its head must be followed by a body."""
-    found = yield from parser.test(*_BARE)
+    found = yield from parser.test(_FILLED, *_BARE)
+    if found and not found[0]:
+        yield from read_tags(parser, row)
+        return
     if found:
         call, text = _tag(found[1]), found[1].group()
         part = tag_of(text[text.rindex("<") :] + " " * (text[-1] != ">"))
