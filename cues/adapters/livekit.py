@@ -25,9 +25,10 @@ from stream.routing.router import CueRouter
 LIVEKIT = require("livekit")
 
 from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402  (report a missing package)
+from cues.adapters._livekit_input import DeafToCues  # noqa: E402
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
-__all__ = ["CueOutput", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
+__all__ = ["CueOutput", "DeafToCues", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
 
 
 class SessionCues:

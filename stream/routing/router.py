@@ -144,6 +144,7 @@ class CueRouter:
         self._begin_on_mixer()
 
     def _begin_on_mixer(self) -> None:
+        self._moved = self._player.mixer.position, self._player.now_samples()  # the output's last sample, and its time
         self._call_cues.prepare(self._declared or ())
         self._waiting = WaitingSound(self._player, self._turn, self._rules)
         self.alive()
@@ -310,6 +311,7 @@ class CueRouter:
 
         `handle` and `speech` do so, too.
         """
+        self._idle_samples()
         self._player.poll()
         self._waiting.publish()
         if self._waiting.sounds:
@@ -359,8 +361,16 @@ class CueRouter:
 
     def sounded(self, within_ms: float = 200.0) -> bool:
         """Whether a cue was in the last `within_ms` of the output: to hold a voice detector or a recognizer."""
-        mixer = self._player.mixer
-        return self.spans.overlaps(mixer.position - round(within_ms * mixer.sample_rate / 1000.0), mixer.position)
+        position = self._player.mixer.position
+        since = position + self._idle_samples() - round(within_ms * self._player.mixer.sample_rate / 1000.0)
+        return self.spans.overlaps(since, position)
+
+    def _idle_samples(self) -> int:
+        """How long the output has stood still: most pipelines send nothing where nothing sounds."""
+        position, now = self._player.mixer.position, self._player.now_samples()
+        if self._moved[0] != position:
+            self._moved = position, now
+        return now - self._moved[1]
 
     # Mute switches, counts and spans.
 

@@ -6,12 +6,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import openai as openai
+from livekit.agents import AgentSession
 from numpy.typing import NDArray
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
 
 import cues as cues
 import stream as stream
 from cues.adapters.audiosocket import AudioSocketLine
+from cues.adapters.livekit import SessionCues
 from cues.adapters.pipecat import CueMixer
 from cues.adapters.telephony import PhoneLine
 from stream.readers.text.dialect import Dialect as Dialect
@@ -37,6 +39,8 @@ tools: list[ChatCompletionFunctionToolParam]
 functions: dict[str, Callable[[Any], str]]
 listing: list[dict[str, Any]]
 session: McpSession
+agent_session: AgentSession[None]
+handle: SessionCues
 plan: list[str]
 samples: NDArray[np.float32]
 frame: NDArray[np.float32]

@@ -91,6 +91,15 @@ def test_the_lines_for_livekit_guard_the_model_and_attach_to_a_session_that_has_
     assert not asyncio.run(go()).waits
 
 
+def test_the_lines_for_livekit_hold_its_microphone():
+    from cues.adapters.livekit import DeafToCues
+
+    session = SimpleNamespace(input=SimpleNamespace(audio="the room's"))
+    block("livekit gate", agent_session=session, handle=SimpleNamespace(router=None))
+    assert isinstance(session.input.audio, DeafToCues)
+    assert session.input.audio.source == "the room's"
+
+
 def test_the_lines_for_a_track_give_frames():
     async def first():
         frames = block("livekit-track")["frames"]

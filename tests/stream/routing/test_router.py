@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cues import Mixer
 from stream.events import (
     InvalidToolCall,
     StreamFailed,
@@ -13,7 +14,7 @@ from stream.events import (
     ToolResult,
     Usage,
 )
-from stream.routing.router import CueRules
+from stream.routing.router import CueRouter, CueRules
 from tests.support.routing import ALL, RATE, Pipeline, bank
 
 
@@ -261,3 +262,18 @@ def test_a_cue_that_has_found_its_pause_is_known_with_the_next_event_or_speech(n
     assert told == []
     notice(pipeline.router)
     assert [span.cue for span in told] == ["tool_call"]
+
+
+def test_a_cue_that_was_cut_off_before_the_output_stood_still_has_sounded_for_a_while_and_not_forever():
+    now, mixer = [0], Mixer(RATE)
+    router = CueRouter(ALL, mixer, now_samples=lambda: now[0])
+    router.handle(ToolCallStart("read_file"))
+    mixer.silence(RATE // 10)
+    router.barge_in()
+    mixer.silence(RATE // 25)
+    router.poll()
+    assert router.sounded()
+    now[0] += RATE // 10
+    assert router.sounded()
+    now[0] += RATE // 5
+    assert not router.sounded()
