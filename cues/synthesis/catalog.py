@@ -43,8 +43,8 @@ _AGENT = Spec(
 _ERROR = Spec(
     # Odd harmonics and a slow attack: with even ones, a detector of speech takes the falling tone for a voice.
     notes=(Note(hz=440.0, length_ms=220.0, sweep_per_s=-3.0),),
-    timbre=Timbre(partials=(1.0, 0.0, 0.5, 0.0, 0.25), damping=0.3),
-    envelope=Envelope(attack_ms=20.0, decay_per_s=12.0, release_ms=130.0),
+    timbre=Timbre(partials=(1.0, 0.0, 0.7, 0.0, 0.4), damping=0.3),
+    envelope=Envelope(attack_ms=40.0, decay_per_s=12.0, release_ms=130.0),
     peak=0.35,
 )
 _SUCCESS = Spec(

@@ -67,9 +67,7 @@ def heard(cue, level_db, delay, noise_db=None):
 
 @pytest.mark.parametrize("name", BANK)
 @pytest.mark.parametrize(
-    ("way", "noise_db"),
-    [(as_it_is, None), (as_it_is, -60.0), (over_g711, None), (over_opus, None)],
-    ids=["as it is", "over noise", "over G.711", "over Opus"],
+    ("way", "noise_db"), [(way, noise_db) for way in (as_it_is, over_g711, over_opus) for noise_db in (None, -60.0)]
 )
 def test_silero_does_not_take_a_cue_for_speech_at_any_level(name, way, noise_db):
     delays = (0, 384)  # a window is 768 samples
