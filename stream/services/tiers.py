@@ -41,10 +41,12 @@ POLITE = re.compile(
     r"^((please|kindly|hey|hi|hello|ok|okay|alright|um|uh|er|hm|well|so|now|then|and|but|also|just|maybe|perhaps|thanks"
     r"|thank you|good (morning|evening|night)|alexa|siri|google|computer|assistant|jarvis|olly|quickly"
     r"|(would|do) (you|somebody|someone) mind|(would you )?be so (kind|good) as to|are you able to"
-    r"|(can|could|would|will) (you|somebody|someone|we|i)|you (can|could|may|should)|find out|do not forget to"
+    r"|(can|could|would|will) (you|somebody|someone|(we|i)(?! (leave|keep|put an?|wash|use)))"
+    r"|you (can|could|may|should)|find out|do not forget to"
     r"|(i )?(am )?(want|wanting|need|needing|would like|would love|trying) (to (know|hear|see)|(you )?to)"
     r"|i would prefer|do me a (favor|favour)( and)?|go (ahead and|and)|(try|remember|able|help me)( to)?|any idea"
-    r"|let me know|i (think|guess|wonder|was wondering)|do you (know|think)|(tell|telling|remind|ask|help) me( of)?) )*"
+    r"|let me know|i (think|guess|wonder|was wondering)|do you (happen to )?(know|think)"
+    r"|(tell|telling|remind|ask|help) me( of)?) )*"
 )
 POLITE_END = re.compile(
     r"((please|thanks|thank you|for me|right now|now|at the moment|currently|again|if you can|if possible|would you|ok"
