@@ -7,6 +7,7 @@ so two processes may write it at once. Damaged entries are ignored. Disk errors 
 import contextlib
 import hashlib
 import json
+import math
 import os
 import stat
 from collections.abc import Mapping
@@ -105,4 +106,6 @@ def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement]
         return None
     samples = np.frombuffer(data, dtype="<f4").astype(np.float32)
     samples.flags.writeable = False
-    return samples, Measurement(**header["measured"])
+    measured = header["measured"]
+    is_finite = np.isfinite(samples).all() and all(map(math.isfinite, filter(None, measured.values())))
+    return (samples, Measurement(**measured)) if is_finite else None

@@ -1,8 +1,9 @@
+import math
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,21 @@ def test_a_damaged_entry_is_rendered_anew_and_mended(folder, renders, damage):
     assert same(first, cues.load_bank())
     assert len(renders) == 2 * len(first)
     assert {path: path.read_bytes() for path in folder.iterdir()} == entries
+
+
+@pytest.mark.parametrize("where", ["samples", "levels"])
+def test_an_entry_with_nan_and_a_right_digest_is_rendered_anew(folder, renders, where):
+    first = cues.load_bank()
+    for path in folder.iterdir():
+        samples, measured = np.zeros(9, dtype=np.float32), next(iter(first.values())).measured
+        if where == "samples":
+            samples[-1] = np.nan
+        else:
+            measured = replace(measured, true_peak_dbtp=math.nan)
+        path.write_bytes(cache._packed(path.stem, samples, measured))
+    forget()
+    assert same(first, cues.load_bank())
+    assert len(renders) == 2 * len(first)
 
 
 def test_an_entry_under_the_wrong_name_and_one_that_is_no_file_are_passed_over(folder, renders):
