@@ -1,5 +1,6 @@
 """Rechunks text to whole words for streaming text-to-speech."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -17,17 +18,20 @@ _LONGEST_WORD = 1024  # characters; longer ones are yielded in parts
 _CLOSING_MARKS = re.compile(r"[,.;:!?…)\]}、，。！？；：）」』]+")
 _SENTENCE_END = re.compile(r"[.:!?…。！？：]\W{0,8}\Z")
 _DATA = ("json",)
+_PAUSE_S = 0.5  # A slow model, with three tokens a second, keeps its words whole.
 
 
 async def words(
-    events: AsyncIterable[_E], *, silent_channels: Collection[str] = _DATA
+    events: AsyncIterable[_E], *, silent_channels: Collection[str] = _DATA, pause_s: float = _PAUSE_S
 ) -> AsyncIterator[_E | TextDelta]:
     """Yield the events with their text rechunked to whole words.
 
     A word carries the white space before it, as one space; white space at either end of the answer is dropped. An event
     that is not text, or a change of channel, first yields the word held back; the next word then has a space before it.
     Reasoning and usage may stand inside a word: no space follows them, unless the text before them ends a sentence. A
-    word of more than 1024 characters comes in parts. The source is closed at the end, also on an early stop.
+    word of more than 1024 characters comes in parts. So does one with a pause inside: some servers send a call only
+    when it is complete, and the text before it is spoken meanwhile. An asyncio task of its own reads the source, an
+    event each time one is asked for, and closes it at the end, also on an early stop.
 
     Parameters
     ----------
@@ -36,22 +40,55 @@ async def words(
     silent_channels : collection of str
         Channels whose text is dropped, because it is data for a program; `()` drops none. A program that needs the data
         exactly as sent reads `events` directly. One string raises a `StreamTypeError` at the first event.
+    pause_s : float
+        Time without an event after which the word held back is yielded, seconds, at least 0; `math.inf` waits for its
+        end.
     """
     chunker = _WordChunker(silent_channels)
+    arrived: asyncio.Queue[_E | None] = asyncio.Queue()
+    wanted = asyncio.Event()
+    reading = asyncio.create_task(_read(events, arrived, wanted))
     try:
-        async for event in events:
+        while True:
+            wanted.set()
+            try:
+                async with asyncio.timeout(pause_s if chunker.holds_a_word else None):
+                    event = await arrived.get()
+            except TimeoutError:
+                for word in chunker.flush():
+                    yield word
+                event = await arrived.get()
+            if event is None:
+                break
             for out in chunker.feed(event):
                 yield out
-    except Exception:
-        # The text before the error is spoken, then the error is raised.
-        for out in chunker.flush():
-            yield out
-        raise
+        for word in chunker.flush():  # The text before an error is spoken, then the error is raised.
+            yield word
+        await reading
     finally:
-        if hasattr(events, "aclose"):
-            await events.aclose()
-    for out in chunker.flush():
-        yield out
+        reading.cancel()
+        try:
+            await asyncio.wait({reading})
+        except asyncio.CancelledError:
+            reading.cancel()  # it is closing the source, which nobody waits for any longer
+            raise
+        if not reading.cancelled():
+            reading.result()  # an error while the source was closed
+
+
+async def _read(events: AsyncIterable[_E], arrived: asyncio.Queue[_E | None], wanted: asyncio.Event) -> None:
+    """Read an event each time one is wanted, and `None` at the end."""
+    try:
+        async for event in events:
+            wanted.clear()
+            arrived.put_nowait(event)
+            await wanted.wait()
+    finally:
+        try:
+            if hasattr(events, "aclose"):
+                await events.aclose()
+        finally:
+            arrived.put_nowait(None)
 
 
 def words_sync(events: Iterable[_E], *, silent_channels: Collection[str] = _DATA) -> Iterator[_E | TextDelta]:
@@ -92,6 +129,11 @@ class _WordChunker:
         self._parted = False  # an event between two words
         self._yielded = False  # a word was yielded
         self._channel: str | None = None
+
+    @property
+    def holds_a_word(self) -> bool:
+        """Whether text is held back."""
+        return bool(self._pieces)
 
     def feed(self, event: _E) -> Sequence[_E | TextDelta]:
         if isinstance(event, TextDelta):

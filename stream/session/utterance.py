@@ -16,6 +16,7 @@ from stream.speech.speaker import Speaker, Speech
 __all__ = ["Utterance"]
 
 _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finished after this silence.
+_PAUSE_S = 0.5  # A voice that has nothing left to say waits so long for the rest of a phrase.
 _SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
 
 
@@ -44,9 +45,9 @@ class SpeechTrack:
             return self._n_words_sent > self._n_words_complete
         return not self._spoke_since_sent
 
-    def sent(self, text: str) -> None:
-        """Count the words sent to the speaker."""
-        self._n_words_sent += len(text.split())
+    def sent(self, text: str, *, is_rest: bool = False) -> None:
+        """Count the words sent to the speaker; `is_rest` if the text continues the last one."""
+        self._n_words_sent += len(text.split()) - is_rest
         self._spoke_since_sent = False
 
     def push(self, speech: Speech) -> None:
@@ -138,6 +139,8 @@ class Utterance:
         self._queue: asyncio.Queue[Callable[[], Awaitable[None]] | None] = asyncio.Queue()  # of calls of the speaker
         self._active_s = clock.now()  # when the speaker was last heard, or given text or its end
         self._is_finished = False
+        self._is_flushed = True  # nothing was queued that the speaker may hold back
+        self._said_s = 0.0
         self._n_dropped = 0
         self._n_heard: int | None = None  # samples, once the speech was interrupted
         self.track = SpeechTrack()
@@ -151,12 +154,14 @@ class Utterance:
     def say(self, text: str) -> None:
         """Queue text."""
         self._record.spoken_text += text
-        self.track.sent(text)
-        self._active_s = self._clock.now()
+        self.track.sent(text, is_rest=not (self._is_flushed or text[0].isspace()))
+        self._is_flushed = False
+        self._active_s = self._said_s = self._clock.now()
         self._queue.put_nowait(partial(self._speaker.send, text))
 
     def flush(self) -> None:
         """Have the queued text spoken without waiting for more."""
+        self._is_flushed = True
         self._queue.put_nowait(self._speaker.flush)
 
     def finish(self) -> None:
@@ -186,10 +191,13 @@ class Utterance:
             await self._speaker.cancel()
 
     def resolve(self) -> None:
-        """Resolve the track's callbacks once a silence shows that no more speech is expected."""
+        """In a silence, flush text after a pause, and resolve the track's callbacks if no more speech is expected."""
         if self._pacer.queued_samples:
             self._active_s = self._clock.now()
-        elif self._clock.now() - self._active_s > _SPEECH_END_S and not self.track.awaits_speech:
+            return
+        if not self._is_flushed and self._clock.now() - self._said_s >= _PAUSE_S:
+            self.flush()
+        if self._clock.now() - self._active_s > _SPEECH_END_S and not self.track.awaits_speech:
             self.track.all_passed()
 
     def check(self) -> None:

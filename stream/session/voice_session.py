@@ -313,7 +313,7 @@ class VoiceSession:
         return not self._mixer.active
 
     def _watch(self) -> None:
-        """Tell the router of queued speech, resolve waiting callbacks, and apply the timeouts."""
+        """Tell the router of queued speech, resolve waiting callbacks, flush after a pause, and apply the timeouts."""
         if queued := self._pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
         self._utterance.resolve()

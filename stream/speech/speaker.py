@@ -53,9 +53,9 @@ class Speech:
 class Speaker(Protocol):
     """Text in, speech out, in order.
 
-    `send` takes whole words with the space before them, as `stream.words` yields them. `flush` ends a phrase (before a
-    tool call, say). After `finish` no more text comes, and the iteration ends when all is spoken. It raises a
-    `SpeakerError` if the speaker fails.
+    `send` takes words with the space before them, as `stream.words` yields them; text without a space continues a word.
+    `flush` ends a phrase (before a tool call, say). After `finish` no more text comes, and the iteration ends when all
+    is spoken. It raises a `SpeakerError` if the speaker fails.
     """
 
     @property

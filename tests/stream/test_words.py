@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import re
 import tracemalloc
 
@@ -25,6 +26,7 @@ from stream import (
     words_sync,
 )
 from stream.errors import StreamTypeError
+from tests.support.virtual_loop import run_virtually
 
 CALL = ToolCallStart("lock", "", 0)
 PARTING = [
@@ -217,6 +219,95 @@ def test_asynchronous_twin_gives_the_same(text):
         return [event async for event in words(source())]
 
     assert asyncio.run(collect()) == list(words_sync([*map(TextDelta, text), CALL, TextDelta("after")]))
+
+
+def told_in_time(*steps, **options):
+    """(seconds, text or event) of what comes out, for (seconds before it, event)."""
+
+    async def source():
+        for after_s, event in steps:
+            await asyncio.sleep(after_s)
+            yield event
+
+    async def collect():
+        now = asyncio.get_running_loop().time
+        return [(round(now(), 3), getattr(event, "text", event)) async for event in words(source(), **options)]
+
+    return run_virtually(collect)
+
+
+def test_a_pause_yields_the_word_held_back_and_its_rest_has_no_space():
+    steps = (0.0, TextDelta("Let me")), (0.1, TextDelta(" see.")), (5.0, CALL), (0.0, TextDelta("Rei"))
+    assert told_in_time(*steps, (0.6, TextDelta("kja vik"))) == [
+        (0.0, "Let"), (0.1, " me"), (0.6, " see."), (5.1, CALL), (5.6, " Rei"), (5.7, "kja"), (5.7, " vik"),
+    ]  # fmt: skip
+    assert told_in_time(*steps, pause_s=math.inf)[2:4] == [(5.1, " see."), (5.1, CALL)]
+
+
+def test_an_error_while_the_source_is_closed_is_raised():
+    async def source():
+        try:
+            yield CALL
+            yield CALL
+        finally:
+            raise ZeroDivisionError
+
+    async def leave_early():
+        events = words(source())
+        await anext(events)
+        with pytest.raises(ZeroDivisionError):
+            await events.aclose()
+
+    run_virtually(leave_early)
+
+
+def test_a_word_that_comes_slowly_stays_one():
+    assert told_in_time(*((0.4, TextDelta(piece)) for piece in ("Rei", "kja", "vik ", "3", ".", "1"))) == [
+        (1.2, "Reikjavik"), (2.4, " 3.1"),
+    ]  # fmt: skip
+
+
+def test_the_source_is_asked_for_an_event_only_when_one_is_wanted():
+    asked = []
+
+    async def source():
+        for number in range(3):
+            asked.append(number)
+            yield CALL
+
+    async def ask():
+        events = words(source())
+        for number in range(3):
+            await anext(events)
+            await asyncio.sleep(1.0)
+            assert asked[-1] == number
+
+    run_virtually(ask)
+
+
+@pytest.mark.parametrize("stop", ["cancelled", "closed"])
+def test_the_source_is_closed_where_words_is_stopped_in_a_pause(stop):
+    closed = []
+
+    async def source():
+        try:
+            yield TextDelta("Hi")
+            await asyncio.sleep(99.0)
+        finally:
+            await asyncio.sleep(0.1)
+            closed.append(True)
+
+    async def leave():
+        events = words(source())
+        assert await anext(events) == TextDelta("Hi")
+        if stop == "closed":
+            await events.aclose()
+        else:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(events), 1.0)
+        assert closed
+
+    run_virtually(leave)
 
 
 class Source:

@@ -116,8 +116,10 @@ def test_no_two_voices_sound_at_once_and_the_answer_is_as_early_as_without_phras
     if len(scripts) == 1:
         assert np.array_equal(words, expected)
     heard = phrases_heard(tape)
-    for cue in ({5, 6, 7}, {9, 10}):
-        assert all(one != following for one, following in pairwise([level for level in heard if level in cue]))
+    for others in ({9, 10}, {5, 6, 7}):
+        # A phrase that was cut off as it began had its turn, at a level of its own.
+        own = [level for level in heard if level not in others]
+        assert all(one != following or one < 5 for one, following in pairwise(own))
     assert told.history.messages == without.history.messages
 
 
@@ -141,7 +143,7 @@ def test_a_phrase_waits_for_words_that_are_on_their_way_and_gives_way_to_more():
     ((first, length),) = runs(np.abs(told.tape.speech) > 0.01)
     (phrase, _), *_ = runs(np.abs(told.tape.mixed - told.tape.speech) > 1e-5)
     assert phrase == pytest.approx(first + length + RATE // 4, abs=FADE)
-    told = run_turn(timed([*words, (0.0, [TEXT[1]])]), speaker=LateSpeaker(0.1), bank=BANK, rules=RULES)
+    told = run_turn(timed([*words, (0.5, [TEXT[1]])]), speaker=LateSpeaker(0.1), bank=BANK, rules=RULES)
     assert np.array_equal(told.tape.mixed, told.tape.speech)
 
 

@@ -116,6 +116,31 @@ def test_text_before_a_call_is_spoken_at_once_without_waiting_for_its_mark():
     assert journal.heard[-1].onset_samples < RATE  # the last word, too: nothing holds it until the tool has run
 
 
+@pytest.mark.parametrize("pieces", [["Let", " me", " see", "."], ["Let me see "], ["Let", " me", " see"]])
+def test_text_is_spoken_while_the_server_holds_the_call_back_until_it_is_complete(pieces):
+    texts = [(0.05 * n, TextDelta(piece)) for n, piece in enumerate(pieces)]
+    journal = run_turn([*texts, *call(5.0), (9.0, Finish("stop"))]).journal
+    assert [heard.text.strip(".") for heard in journal.heard] == ["Let", "me", "see"]
+    assert journal.heard[0].onset_samples < (RATE if pieces[-1] != " see" else 1.3 * RATE)
+
+
+def test_the_last_word_of_a_model_that_hangs_is_heard():
+    told = run_turn([(0.0, TextDelta("One two three.")), (99.0, Finish("stop"))], limits=Limits(model_s=2.0))
+    assert told.journal.heard_text == "One two three."
+    assert told.journal.failure is not None
+
+
+@pytest.mark.parametrize("pause_s", [0.2, 0.7])
+def test_a_word_with_a_pause_inside_is_one_word_to_what_waits_for_it(pause_s):
+    pieces = [TextDelta(piece) for piece in ("Here is Rei", "kja", "vik.")]
+    script = [(pause_s * n, piece) for n, piece in enumerate(pieces)]
+    told = run_turn([*script, *call(3.0), *answered(40.0), (41.0, Finish("stop"))])
+    assert told.journal.failure is None
+    assert told.journal.spoken_text == "Here is Reikjavik."
+    if pause_s < 0.5:
+        assert [heard.text for heard in told.journal.heard] == ["Here", "is", "Reikjavik."]
+
+
 def test_an_error_in_the_source_is_raised_after_what_was_said_was_spoken():
     told = run_turn([*said("Let me look. Papa!"), (0.5, ZeroDivisionError())], raises=ZeroDivisionError)
     assert told.journal.heard_text == "Let me look. Papa!"
