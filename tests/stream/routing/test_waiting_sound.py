@@ -549,7 +549,7 @@ def test_each_call_of_the_router_leaves_no_sound_behind_while_others_mix_read_an
     calls = [
         router.begin_turn, router.cancel, router.barge_in, router.hush, router.end_stream, router.alive, router.poll,
         lambda: line.handle(*call()), lambda: line.handle(result()), lambda: line.handle(TextDelta("So")),
-        lambda: router.end_call("1"), lambda: router.overdue() and line.handle(router.overdue()),
+        lambda: router.end_call("1"), lambda: (failed := router.overdue()) and line.handle(failed),
         lambda: router.speech(line.mixer.position + 100), lambda: router.mute("working"), router.unmute,
         lambda: setattr(router, "muted", not router.muted), lambda: (router.phase, router.is_over, router.waits),
     ]  # fmt: skip
