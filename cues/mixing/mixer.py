@@ -414,6 +414,11 @@ class Mixer(NotCopyable):
         return self._row.words[layout.HEARD_I64] - 1
 
     @property
+    def muted_from(self) -> int:
+        """The output sample from which the speech is muted, at the end of the fade of `release`; −1 if it is not."""
+        return self._scheduler.bus.muted_from
+
+    @property
     def listens(self) -> bool:
         """Whether every frame is read for speech, also of an idle mixer; a router switches that on."""
         return self._scheduler.listens

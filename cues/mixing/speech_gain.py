@@ -136,6 +136,11 @@ class SpeechBus:
         """Unmute the speech after the fade of a release."""
         self._muted = False
 
+    @property
+    def muted_from(self) -> int:
+        """The sample at which the fade of a release ends; −1 if the speech is not muted."""
+        return self._fade_end if self._muted else -1
+
     def plan(self, now: int, heard: int) -> int:
         """Update the ramps and return the sample of the next update; earlier calls change nothing."""
         # Speech was last heard before sample `heard`; it counts since the duck began.

@@ -227,8 +227,11 @@ class Pacer:
             Speech to keep for the fade of `mixer.release`, 0 … 3,600,000 ms.
         """
         keep_ms = checked_number("keep_ms", keep_ms, 0.0, _LONGEST_KEPT_MS)
+        return self._clear(ms_to_samples(keep_ms, self._mixer.sample_rate))
+
+    def _clear(self, keep: int) -> int:
         queued = self.queued_samples
-        keep = min(queued, ms_to_samples(keep_ms, self._mixer.sample_rate))
+        keep = min(queued, keep)
         kept = self._pop(keep)
         self._pop(queued - keep)
         self._put_back(kept)
@@ -246,6 +249,8 @@ class Pacer:
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
         n_fade = ms_to_samples(fade_ms, self._mixer.sample_rate)
+        if self._mixer.muted_from >= 0:  # the mixer keeps to the first release
+            n_fade = max(self._mixer.muted_from - self._mixer.position, 0)
         self._put_back(self._concealment.fade_in(self._pop(min(self.queued_samples, n_fade))))
         if self._speaking and self.unheard_samples and self.queued_samples < n_fade:
             for speech in tuple(self._queue):  # another thread may push
@@ -253,7 +258,7 @@ class Pacer:
             end = self._concealment.fade_out(n_fade - self.queued_samples)
             if end is not None:
                 self.push(end)
-        dropped = self.clear(keep_ms=fade_ms)
+        dropped = self._clear(n_fade)
         self._muted_from = self._mixer.position + n_fade  # speech that comes meanwhile waits until then
         return dropped
 

@@ -345,6 +345,26 @@ def test_a_second_interrupt_brings_nothing_back():
     assert not ask(pacer, clock, np.arange(0.2, 0.6, 0.01)).any()
 
 
+@pytest.mark.parametrize("begin", ["resume", "cue"])
+@pytest.mark.parametrize(("first_ms", "wait_s"), [(30.0, 0.3), (30.0, 0.01), (100.0, 0.06), (250.0, 0.1)])
+def test_a_second_interrupt_of_muted_speech_keeps_none_of_it_beyond_the_first_fade(first_ms, wait_s, begin):
+    pacer, mixer, clock = paced()
+    talk = vowel(72_000)
+    pacer.push(talk)
+    before = ask(pacer, clock, np.arange(0.0, 0.5, 0.01))
+    pacer.interrupt(first_ms)
+    fading = ask(pacer, clock, np.arange(0.5, 0.5 + wait_s, 0.01))
+    pacer.push(talk)  # a late chunk of the old answer
+    pacer.interrupt()
+    if begin == "resume":
+        mixer.resume()
+    else:
+        mixer.play(cues.Cue(name="silent", samples=np.zeros(2400, dtype=np.float32), sample_rate=24000))
+    after = np.concatenate([before, fading, ask(pacer, clock, np.arange(0.5 + wait_s, 1.5, 0.01))])
+    assert not after[len(before) + round(24 * first_ms) :].any()
+    assert find_clicks(after).tolist() == []
+
+
 def test_a_hole_between_words_is_left_as_it_is():
     voice = np.concatenate([vowel(9600), vowel(9600)])
     heard, _ = stalled(voice, 9600, active=True)
