@@ -14,7 +14,8 @@ from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
 from cues.meters.roughness import roughness_asper
 from cues.meters.telephone import BAND_HZ
-from cues.units import gain_to_db
+from cues.signal.resample import resample
+from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE, gain_to_db
 
 __all__ = ["Found", "Problem", "as_problems", "sound_problems", "wearing"]
 
@@ -33,6 +34,7 @@ _REPEATS = " for a sound that repeats"
 _FLAT_RUN, _FLAT = 4, 1e-4
 _HARD_EDGE = 0.02
 _ALIAS_DB = -45.0
+_CONVERTED_HZ = 48000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,11 @@ def sound_problems(
     """All problems of a sound, before loudness normalization; `name` is their `where`.
 
     A sound that loops may be long, and silent at its ends; with `trim`, the bank will trim it, so the trimmed sound is
-    checked. One from a file (`recorded`) is also checked for edges, headroom, clipping and aliasing.
+    checked. One from a file (`recorded`) is also checked for edges, headroom, clipping and aliasing. A sound at a rate
+    that the meters do not take is converted first.
     """
+    if not MIN_SAMPLE_RATE <= sample_rate <= MAX_SAMPLE_RATE:
+        samples, sample_rate = resample(samples, sample_rate, _CONVERTED_HZ), _CONVERTED_HZ
     if measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS:
         silent = "silent", "there is nothing to hear in it", "replace the file with an audible sound"
         return as_problems(name, [silent])

@@ -1,4 +1,6 @@
+import numpy as np
 import pytest
+import soundfile
 
 from cues.library.audiofile import write_audio
 from cues.library.bank import make_cue
@@ -36,6 +38,18 @@ def test_a_level_that_is_not_heard_or_covers_words_is_a_problem(tmp_path, entry,
     write(tmp_path / "x.wav", rhythm(0, 90, 250, 310))
     write(tmp_path / "quiet.wav", 0.004 * rhythm(0, 90, 250, 310))
     assert ("tool_call", code) in found(pack(tmp_path, f"[cues]\ntool_call = {entry}\n"))
+
+
+@pytest.mark.parametrize("rate_hz", [1000, 7350, 352_800, 768_000])
+def test_a_file_at_any_rate_that_a_pack_may_have_is_checked(tmp_path, rate_hz):
+    at_s = np.arange(rate_hz // 4) / rate_hz
+    chirp = 0.4 * np.sin(2 * np.pi * (320 + 200 * at_s) * at_s) * np.hanning(len(at_s))
+    soundfile.write(tmp_path / "good.wav", chirp, rate_hz, subtype="FLOAT")
+    soundfile.write(tmp_path / "bad.wav", chirp + 0.1, rate_hz, subtype="FLOAT")
+    assert pack(tmp_path, '[cues]\nerror = "good.wav"\n') == []
+    problems = found(pack(tmp_path, '[cues]\nerror = "bad.wav"\n'))
+    assert ("error", "dc") in problems
+    assert "pack" not in dict(map(reversed, problems))
 
 
 def test_cues_that_differ_in_pitch_alone_are_hard_to_tell_apart_and_so_is_a_copy_of_a_built_in_one(tmp_path):
