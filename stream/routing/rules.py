@@ -262,7 +262,7 @@ class Limits:
     model_s, tool_s : float
         For the model's next event while no tool runs, and while one runs.
     speech_s : float
-        For the next piece of speech while there is text to speak.
+        For the next piece of speech while there is text to speak, and for a speaker that drops its text.
     """
 
     model_s: float = 60.0

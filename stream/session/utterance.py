@@ -187,8 +187,16 @@ class Utterance:
 
     async def cancel(self) -> None:
         """Have the speaker drop the answer, if it can; others start the next answer with the rest of this one."""
-        if hasattr(self._speaker, "cancel"):
-            await self._speaker.cancel()
+        if not hasattr(self._speaker, "cancel"):
+            return
+        deadline = asyncio.timeout(self._limit_s)
+        try:
+            async with deadline:
+                await self._speaker.cancel()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            self._record.failure = f"the speaker has not dropped its text within {self._limit_s:g} s"
 
     def resolve(self) -> None:
         """In a silence, flush text after a pause, and resolve the track's callbacks if no more speech is expected."""

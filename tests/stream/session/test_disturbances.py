@@ -206,6 +206,17 @@ def test_a_second_turn_at_once_is_refused_and_the_first_goes_on():
     assert np.array_equal(told.tape.mixed, run_turn(TURN).tape.mixed)
 
 
+def test_a_speaker_that_hangs_as_it_drops_its_text_ends_the_turn_as_failed():
+    class Hanging(VoiceLikeSpeaker):
+        async def cancel(self):
+            await asyncio.sleep(1e6)
+
+    told = run_turn(TURN, speaker=Hanging(), barge_in_s=0.5, limits=Limits(speech_s=3.0))
+    assert told.journal.interrupted
+    assert told.journal.failure == "the speaker has not dropped its text within 3 s"
+    assert told.leaked == set()
+
+
 @pytest.mark.parametrize("turns_of_the_loop", range(2, 8))
 def test_a_turn_that_is_cancelled_again_while_it_ends_leaves_the_session_ready(turns_of_the_loop):
     async def go():
