@@ -244,8 +244,8 @@ class VoiceSession:
         """Hand text to the utterance and every event to the router."""
         try:
             async for event in events:
-                # A tool's result does not come from the model's bytes.
-                self._take(event, None if isinstance(event, ToolResult) else bytes_s())
+                # A tool's result does not come from the model's bytes, nor does the failure of a request.
+                self._take(event, None if isinstance(event, ToolResult | StreamFailed) else bytes_s())
             self._router.end_stream()
         finally:
             self._utterance.finish()

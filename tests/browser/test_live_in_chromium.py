@@ -13,6 +13,7 @@ import pytest
 import cues
 from cues.cli.live.browser import conversation
 from cues.cli.live.scripts import built_in_scripts
+from cues.cli.live.turn import Target
 from cues.meters.clicks import find_clicks
 from tests.support.chromium import until
 from tests.support.live_server import live_server
@@ -185,6 +186,18 @@ def test_the_page_connects_again_and_begins_a_new_conversation(open_page):
     # The browser reports each failed attempt.
     assert all("WebSocket" in complaint for complaint in open_page.complaints)
     open_page.complaints.clear()
+
+
+def test_the_page_says_once_why_a_turn_failed(open_page):
+    nobody = Target(base_url="http://127.0.0.1:9/v1", model="m", api="chat")
+    with live_server(targets=[nobody], offers_scripts=False) as server:
+        page = open_page(server.url)
+        page.fill("#text", "Anything?")
+        page.keyboard.press("Enter")
+        until(page, "live.events.some(event => event.type === 'live.end')")
+        (failure,) = page.evaluate("live.events.filter(event => event.type === 'error').map(event => event.message)")
+        assert page.inner_text("#log").count(failure) == 1
+        page.close()
 
 
 def test_a_live_model_is_asked_in_the_form_and_recordings_by_their_buttons_alone(open_page):

@@ -26,6 +26,7 @@ from stream.replay.recording import Recording, load_recording, samples_folder
 from tests.support.live_server import live_server
 
 QUICK = 2000.0  # tokens per second
+NOBODY = Target(base_url="http://127.0.0.1:9/v1", model="m", api="chat")
 
 
 def answer(text, name="answer"):
@@ -236,11 +237,22 @@ def test_a_model_that_cannot_be_reached_is_a_failure_on_the_page_and_the_next_tu
         await ask(page)
         await ask(page, 2)
 
-    nobody = Target(base_url="http://127.0.0.1:9/v1", model="m", api="chat")
-    page = talked(conversation, scripts=[], targets=[nobody])
+    page = talked(conversation, scripts=[], targets=[NOBODY])
     failures = [event["failure"] for event in page.events if event["type"] == "live.end"]
     assert len(failures) == 2
     assert all(failures)
+
+
+def test_the_cue_of_a_failed_request_is_timed_from_the_failure_and_not_from_an_earlier_answer():
+    async def conversation(page):
+        await ask(page)
+        await ask(page, 2, script=1)
+
+    page = talked(conversation, scripts=[], targets=[plain("A short answer.").target(), NOBODY])
+    (cue,) = page.of("live.end")[1]["cues"]
+    assert cue["cause"] == "the failure"
+    began_s = page.of("live.turn")[1]["at_s"]
+    assert 0.0 <= cue["delay_ms"] <= 1000.0 * (cue["onset_s"] - began_s)
 
 
 @pytest.mark.parametrize(

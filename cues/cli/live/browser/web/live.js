@@ -5,7 +5,7 @@ const RATE_HZ = 24000, LATE_S = 0.15;
 const at = (id) => document.getElementById(id);
 const timeline = new Timeline(at("timeline"));
 const worker = new Worker("worker.js");
-const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, peak: 0, lateS: null,
+const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, peak: 0, lateS: null, error: null,
   words: [], due: [], cues: new Map() };
 // For tests and for the console.
 window.live = { state, timeline, context: null, player: null, events: [], report: null };
@@ -198,7 +198,7 @@ const shown = {
     if (problem) { note(`pack: ${problem}`, "error"); }
   },
   "live.turn": ({ turn, text, at_s }) => {
-    Object.assign(state, { turn, running: true, answer: null, words: [], due: [], cues: new Map() });
+    Object.assign(state, { turn, running: true, answer: null, error: null, words: [], due: [], cues: new Map() });
     at("interrupt").disabled = false;
     line("you", text);
     timeline.begin(at_s, text);
@@ -216,7 +216,7 @@ const shown = {
   "response.text.delta": ({ delta, at_s }) => { timeline.word(at_s, delta); hear(delta, at_s); },
   "cues.span": (event) => { timeline.cue(event); showCue(event); },
   "unmute.interrupted_by_vad": ({ at_s }) => { timeline.fault(at_s); note("interrupted"); },
-  error: ({ message, at_s }) => { timeline.fault(at_s); note(message, "error"); },
+  error: ({ message, at_s }) => { timeline.fault(at_s); state.error = message; note(message, "error"); },
   "live.pack": ({ problem }) => {
     note(problem ? `pack: ${problem}` : "the pack has changed; the next answer has its new sounds", problem ? "error" : "");
   },
@@ -225,7 +225,7 @@ const shown = {
     at("interrupt").disabled = true;
     timeline.end(at_s);
     if (!failure && !interrupted) { state.due.push(...state.words.splice(0).map((word) => ({ word, atS: at_s }))); }
-    if (failure) { note(failure, "error"); }
+    if (failure && failure !== state.error) { note(failure, "error"); }
     cues.forEach(explainCue);
     if (cues.length) { at("delay").textContent = `${Math.round(cues[0].delay_ms)} ms`; }
   },
