@@ -89,8 +89,7 @@ class KnownInStream:
 
     def may_be_discovered(self, call: ToolCallEnd) -> bool:
         """Whether a call is of an unknown tool that the server may have, run, and answer in this stream."""
-        # A server that passed a call on as text did not recognize it.
-        named = bool(call.tool_name and self._known.patterns) and not (call.told or call.from_text)
+        named = bool(call.tool_name and self._known.patterns) and not call.told
         return named and call.status == "ok" and not self.knows(call.tool_name)
 
     def trust(self) -> None:

@@ -81,19 +81,15 @@ class Answer:
             self.failed = True
         return event
 
-    def clients_calls(self) -> list[ToolCallEnd]:
-        """The calls that the server did not run.
+    @property
+    def server_ran(self) -> bool:
+        """Whether the server ran the calls: it reported on them, or wrote text after them and announces no calls.
 
-        It ran them if it reported on calls, or wrote text after them and announces no calls; but not a call that it
-        passed on as text, because it did not recognize that one. All are the client's where the API says so.
+        Never where the API says which calls are the client's.
         """
         if calls_are_the_clients(self.reason):
-            return self.calls
-        if self.reported:
-            return []
-        if self.said_after and not calls_follow(self.reason):
-            return [call for call in self.calls if call.from_text]
-        return self.calls
+            return False
+        return self.reported or (self.said_after and not calls_follow(self.reason))
 
     def messages(self) -> list[Message]:
         """The answer and its results as messages in OpenAI's form; a call without an id gets one.

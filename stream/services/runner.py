@@ -159,9 +159,8 @@ class ToolRunner(Wrapper):
                 async for event in checked:
                     self._count(event)
                     yield answer.take(event)
-            if self._executes == "auto":
-                answer.calls = answer.clients_calls()
-            if answer.failed or self._executes == "server" or not answer.calls:
+            by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
+            if answer.failed or not (answer.calls and by_client):
                 return
             not_run = f"{rounds} rounds of calls are used up" if last else forbidden
             async with aclosing(self._run(answer, at_once=at_once, not_run=not_run)) as running:

@@ -9,10 +9,9 @@ import pytest
 import stream
 from stream.errors import StreamError
 from stream.events import StreamFailed
-from stream.replay.behavior import Behavior
 from stream.replay.recording import Recording
 from stream.replay.scenarios import names
-from tests.support.model_server import BOTH, LIST_DIRECTORY, READ_FILE, TOOLS, calling, running, says, tool
+from tests.support.model_server import BOTH, TOOLS, calling, running, says, tool
 
 SERVER_RUNS = [
     (name, endpoint)
@@ -42,46 +41,6 @@ def test_text_between_a_call_and_its_result_does_not_keep_it_from_being_run():
     exchange = running("vllm-text-after-call", TOOLS)
     assert exchange.results == [("list_directory", False, '["a.txt", "b.txt"]')]
     assert exchange.text.endswith("There are two files.")
-
-
-WRITTEN = '<tool_call>{"name": "list_directory", "arguments": {"path": "."}}</tool_call>'
-THEN_TEXT = ["say", "\nOne moment."]
-
-
-@BOTH
-def test_text_after_a_call_that_the_model_wrote_as_text_does_not_keep_it_from_being_run(endpoint):
-    server = says([["say", WRITTEN], THEN_TEXT], [["say", "There are two files."]])
-    exchange = running(server, TOOLS, endpoint)
-    assert exchange.results == [("list_directory", False, '["a.txt", "b.txt"]')]
-    assert exchange.text == "One moment.There are two files."
-
-
-@pytest.mark.parametrize("behavior", [Behavior(task=True), Behavior()], ids=["tasks", "results"])
-def test_a_written_call_is_not_run_where_the_server_reports_on_calls(behavior):
-    ran = []
-    server = says(
-        [["say", WRITTEN], ["call", "read_file", {"path": "a"}], ["results", ["a"]], THEN_TEXT], behavior=behavior
-    )
-    exchange = running(server, [tool("list_directory", lambda **given: ran.append(given)), READ_FILE], "ollama")
-    assert (ran, len(exchange.requests)) == ([], 1)
-
-
-def test_of_a_server_that_ran_one_call_and_passed_another_on_as_text_only_that_one_is_run():
-    ran = []
-    tools = [tool("read_file", lambda **given: ran.append(given)), LIST_DIRECTORY]
-    server = says([["call", "read_file", {"path": "a"}], ["say", WRITTEN], THEN_TEXT], [["say", "Done."]])
-    exchange = running(server, tools, "ollama")
-    assert [result[0] for result in exchange.results] == ["list_directory"]
-    assert [call["function"]["name"] for call in exchange.bodies[1]["messages"][1]["tool_calls"]] == ["list_directory"]
-    assert ran == []
-
-
-@BOTH
-def test_an_unknown_tool_in_a_call_written_as_text_is_invented_whatever_follows(endpoint):
-    server = says([["say", WRITTEN.replace("list_directory", "fly")], THEN_TEXT], [["say", "I cannot."]])
-    exchange = running(server, TOOLS, endpoint)
-    assert [problem.reason for problem in exchange.of(stream.InvalidToolCall)] == ["unknown_tool"]
-    assert [is_error for _, is_error, _ in exchange.results] == [True]
 
 
 @BOTH
@@ -164,6 +123,8 @@ def test_calls_without_ids_are_told_apart_when_their_results_go_back(endpoint):
         assert len(set(ids)) == 2
         assert [message["tool_call_id"] for message in messages[2:]] == ids
     else:
+        from stream.replay.behavior import Behavior
+
         exchange = running(
             says([["call", "list_directory", {"path": "."}]], [["say", "Done."]], behavior=Behavior(ids="none")),
             TOOLS,
