@@ -50,7 +50,7 @@ def logged_error(error: object) -> str:
 
 
 def logged_name(name: str) -> str:
-    """A name in quotes, cut to 64 characters, and at the first one that no name has: a model may write arguments there.
+    """A name in quotes, 64 characters at most, up to the first that no name can have: arguments may follow it.
 
     >>> logged_name("read_file"), logged_name('login{"password":"hunter2"}')
     ("'read_file'", "'login...'")

@@ -92,7 +92,7 @@ prepare = SoundCache().prepare
 
 
 def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
-    within = np.clip(cue.samples, -_LARGEST, _LARGEST) if len(cue.samples) else np.zeros(1, np.float32)
+    within = np.clip(cue.samples, -_LARGEST, _LARGEST)
     fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
     if loop:
         samples = _joined(within.astype(np.float64), max(1, ms_to_samples(MIN_FADE_MS, cue.sample_rate)))

@@ -9,7 +9,7 @@ from stream.checks import check_choice
 from stream.errors import StreamTypeError
 from stream.events import Event, ToolCallEnd
 from stream.readers.calls.values import NOTHING, dumps, fields_of, listed
-from stream.readers.formats.chat_completions import OpenAIReader
+from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.failures import failed_by
 from stream.readers.options import Tools, declared_names
 from stream.repairing.choice import Choice
@@ -148,10 +148,7 @@ class ChatRepair:
         if not message:
             return choice
         calls = [{"index": at, **fields_of(call)} for at, call in enumerate(listed(message.get("tool_calls")))]
-        given = {
-            "delta": {**message, "tool_calls": calls or None},
-            "finish_reason": choice.get("finish_reason") or "stop",
-        }
+        given = {"delta": {**message, "tool_calls": calls or None}, "finish_reason": reason_of(choice) or "stop"}
         pieces = one.replaced(given, one.reader.feed({"choices": [given]}), of_whole=True)
         if pieces is None:
             return choice

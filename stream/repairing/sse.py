@@ -133,7 +133,7 @@ def _parsed(event: bytes) -> tuple[bytes, Any]:
 def _value(data: bytes) -> Any:
     data = data.strip()
     try:
-        return _DONE if data == b"[DONE]" else json.loads(data.decode("utf-8", "replace"))
+        return _DONE if data == b"[DONE]" else json.loads(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
 

@@ -276,6 +276,13 @@ def test_a_finish_reason_that_spells_null_holds_a_call_together():
     assert (text, [call["name"] for call in calls]) == ("", ["dim"])
 
 
+@pytest.mark.parametrize("text", [DIM, "<think>Hm.</think>"], ids=["a call", "thoughts alone"])
+def test_a_whole_answer_whose_finish_reason_spells_null_has_one(text):
+    choice = {"index": 0, "finish_reason": "null", "message": {"role": "assistant", "content": text}}
+    (found,) = ChatRepair(["dim"]).whole({"choices": [choice]})["choices"]
+    assert found["finish_reason"] == ("tool_calls" if text == DIM else "stop")
+
+
 def test_arguments_that_stand_in_a_name_are_not_logged(caplog):
     repaired(turn(['<invoke name="login password=hunter2"></invoke>']), ["dim"])
     assert "login..." in caplog.text

@@ -116,7 +116,7 @@ class OpenAIReader(MessageReader):
             self._finish(reason)
 
     def delta_of(self, choice: Mapping[str, Any]) -> Any:
-        """What a choice adds: its delta, or its message, unless that repeats the deltas before it (MiniMax)."""
+        """The delta of a choice, or its message unless that repeats the deltas before it (MiniMax)."""
         delta, message = choice.get("delta"), choice.get("message")
         if delta or not message:
             return delta

@@ -20,6 +20,7 @@ _WAITS = (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PE
 _WAIT_HEADERS = (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S))
 _ID_HEADERS = ("x-request-id", "request-id")  # OpenAI's, Anthropic's
 _DEEPEST = 4  # objects around an error
+_LONGEST_TEXT = 500  # characters of an error that is a text
 # Classes of the standard library, httpx, httpx2 (which the providers' packages use), aiohttp and websockets. A timeout
 # is also an OSError or a TransportError, so it comes first.
 _TRANSPORT_ERRORS = {
@@ -79,6 +80,8 @@ def failed_by(error: Exception) -> StreamFailed:
     whole body into the exception's text.
     """
     body = getattr(error, "body", None) or getattr(error, "details", None)
+    if isinstance(body, str):  # a proxy's page has no words for the user
+        body = None if body.lstrip().startswith("<") else body[:_LONGEST_TEXT]
     sent = unwrap(body) if isinstance(body, str | Mapping | list) else StreamFailed("")
     headers = getattr(getattr(error, "response", None), "headers", None)
     ids = [headers.get(name) for name in _ID_HEADERS] if headers is not None and hasattr(headers, "get") else ()
