@@ -131,7 +131,8 @@ def _run_tasks(tasks: Iterable[Task], new_executor: Callable[[], Executor], in_f
                     while waiting and len(running) < in_flight:
                         task = waiting.popleft()
                         running[executor.submit(run_task, task)] = task
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    done = wait(running, return_when=FIRST_COMPLETED).done
+                    for future in sorted(done, key=lambda one: one.exception() is not None):  # an error ends the run
                         task = running.pop(future)
                         yield _row(future, task)
             except BrokenExecutor:
