@@ -16,7 +16,7 @@ from cues.extras import needed
 from stream.errors import MissingFeatureError
 from stream.events import Event, Finish, ServiceEvent, StreamFailed, Usage
 from stream.readers.formats.any_format import FORMATS
-from stream.readers.formats.failures import retry_after_ms, unwrap
+from stream.readers.formats.failures import LONGEST_MESSAGE, retry_after_ms, unwrap
 from stream.redaction import logged_error
 from stream.request_bodies import asks_for_data, sendable
 from stream.services.addresses import Api, is_near
@@ -33,8 +33,6 @@ PATHS: dict[Api, str] = {"chat": "/chat/completions", "ollama": "/api/chat"}
 LONGEST_ERROR = 1 << 16
 """Bytes of an error page that are read, before it is decompressed."""
 LONGEST_PAGE = 1 << 22
-LONGEST_MESSAGE = 500
-"""Characters of a message that are kept: a proxy may send a whole error page."""
 WAIT_FOR_END_S = 0.1
 """Longest wait for the end of the HTTP answer after `[DONE]`; a connection that has ended can be used again."""
 

@@ -11,7 +11,7 @@ from stream.readers.calls.values import count, listed, number, plain, text_of
 from stream.redaction import logged_error
 from stream.request_bodies import sendable_text
 
-__all__ = ["failed_by", "failure", "retry_after_ms", "unwrap"]
+__all__ = ["LONGEST_MESSAGE", "failed_by", "failure", "retry_after_ms", "unwrap"]
 
 _MS_PER_S = 1000.0
 _NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
@@ -20,7 +20,7 @@ _WAITS = (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PE
 _WAIT_HEADERS = (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S))
 _ID_HEADERS = ("x-request-id", "request-id")  # OpenAI's, Anthropic's
 _DEEPEST = 4  # objects around an error
-_LONGEST_TEXT = 500  # characters of an error that is a text
+LONGEST_MESSAGE = 500  # characters that are kept: a proxy may send a whole page
 # Classes of the standard library, httpx, httpx2 (which the providers' packages use), aiohttp and websockets. A timeout
 # is also an OSError or a TransportError, so it comes first.
 _TRANSPORT_ERRORS = {
@@ -81,7 +81,7 @@ def failed_by(error: Exception) -> StreamFailed:
     """
     body = getattr(error, "body", None) or getattr(error, "details", None)
     if isinstance(body, str):  # a proxy's page has no words for the user
-        body = None if body.lstrip().startswith("<") else body[:_LONGEST_TEXT]
+        body = None if body.lstrip().startswith("<") else body[:LONGEST_MESSAGE]
     sent = unwrap(body) if isinstance(body, str | Mapping | list) else StreamFailed("")
     headers = getattr(getattr(error, "response", None), "headers", None)
     ids = [headers.get(name) for name in _ID_HEADERS] if headers is not None and hasattr(headers, "get") else ()
