@@ -429,7 +429,7 @@ class Mixer(NotCopyable):
 
     @property
     def active(self) -> bool:
-        """Whether a cue sounds or is scheduled."""
+        """Whether a cue sounds or is scheduled; not for a wait that does not count (`cues.mixing.voice.Wait`)."""
         return self._scheduler.active
 
     @property

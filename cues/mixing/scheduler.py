@@ -107,7 +107,9 @@ class Scheduler:
         sounds = self.slots.end > self.row.position or any(voice.again for voice in self._waits_in_slots)
         if sounds or self.closed:
             return sounds
-        return len(self._waiting) > 0 or any(command == self.schedule for command, _ in self._inbox.copy())
+        if any(voice.counts for voice in self._waiting):
+            return True
+        return any(command == self.schedule and arguments[0].counts for command, arguments in self._inbox.copy())
 
     @property
     def counters(self) -> tuple[int, int]:

@@ -43,13 +43,14 @@ PHRASE_FADE_MS = MIN_FADE_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """When a waiting sound is heard; all fields are output samples, but for `begins_again` and `ducks`.
+    """When a waiting sound is heard; the fields that are numbers are output samples.
 
     It begins once neither speech nor a cue (but for loops) was heard for `patience`, and not before `not_before`. While
     a cue sounds it is silent, and keeps its beat. At the first sample of speech it fades over 30 ms: for good, if that
     is at or after `until_heard_from`, the answer, or if it does not begin again; else until it was quiet for `patience`
     again. At `give_up_at` it ends at the latest. If it `ducks`, speech that meets it is ducked; whether it does is
-    settled by `play`. Other values than whole numbers raise `CueTypeError`.
+    settled by `play`. Unless it `counts`, the mixer is not active for it before it begins. Other values than whole
+    numbers raise `CueTypeError`.
     """
 
     patience: int = 0
@@ -58,6 +59,7 @@ class Wait:
     begins_again: bool = True
     give_up_at: int = layout.NEVER
     ducks: bool = True
+    counts: bool = True
 
     def __post_init__(self) -> None:
         for name in ("patience", "not_before", "until_heard_from", "give_up_at"):
@@ -160,6 +162,11 @@ class Playback:
         start += (now - start - first) // self.sound.length * self.sound.length
         onset = start + self.sound.length + first
         return min(self.end, start + last), onset if onset < self.end else layout.NEVER
+
+    @property
+    def counts(self) -> bool:
+        """Whether the mixer is active for it while it waits."""
+        return self.wait is None or self.wait.counts
 
     @property
     def heard_until(self) -> int:

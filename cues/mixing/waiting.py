@@ -12,7 +12,7 @@ from cues.mixing.state import PAUSE_MS
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cues.mixing.voice import Playback, Wait
 
@@ -44,6 +44,12 @@ class WaitingVoices:
         """How many voices wait."""
         return len(self._scheduled) + len(self._for_pause) + len(self._for_quiet)
 
+    def __iter__(self) -> Iterator[Playback]:
+        """The voices that wait, in no order, and those that were stopped since `pop_due`."""
+        yield from (voice for _, _, voice in self._scheduled)
+        yield from (voice for _, voice in self._for_pause)
+        yield from self._for_quiet
+
     @property
     def listening(self) -> bool:
         """Whether a voice waits for a pause."""
@@ -66,8 +72,7 @@ class WaitingVoices:
 
     def stop_all(self) -> None:
         """Cancel all waiting voices."""
-        scheduled = [entry[2] for entry in self._scheduled]
-        for voice in (*scheduled, *(entry[1] for entry in self._for_pause), *self._for_quiet):
+        for voice in self:
             self.stop(voice)
 
     def pop_due(self, now: int, heard: int, quiet_from: int) -> list[Playback]:

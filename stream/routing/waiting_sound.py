@@ -132,6 +132,7 @@ class WaitingSound:
             begins_again=not blind,
             give_up_at=now + limit_samples,
             ducks=self._profile.ducks,
+            counts=not self.covers_gap,  # A turn that is cut while nothing was heard ends at once.
         )
         if self._voice is not None:
             self._voice.wait = self._wait

@@ -233,6 +233,19 @@ def test_what_is_not_a_wait_is_refused_and_the_voice_keeps_its_own():
     assert mixed(mixer, talk(4800), lambda: 480).any()
 
 
+def test_a_wait_that_does_not_count_leaves_the_mixer_idle_until_it_begins():
+    mixer = cues.Mixer(RATE)
+    voice = mixer.play(LOOP, wait=Wait(patience=960, counts=False))
+    assert not mixer.active
+    mixer.silence(480)
+    assert not mixer.active
+    voice.wait = Wait(patience=960)
+    assert mixer.active
+    voice.wait = Wait(patience=960, counts=False)
+    mixer.silence(960)
+    assert mixer.active
+
+
 @pytest.mark.parametrize("end", ["stop", "release", "close"])
 @pytest.mark.parametrize("heard", [2399, 2400, 2401])
 def test_a_phrase_that_waits_again_stays_silent_where_it_is_stopped_at_its_end(end, heard):

@@ -98,6 +98,14 @@ def test_a_turn_that_was_cut_leaves_the_next_one_whole():
     assert told.history.messages[0]["content"].endswith("Now then.")
 
 
+@pytest.mark.parametrize("silence_s", [4.0, np.inf])
+def test_a_turn_that_is_cut_before_anything_was_heard_ends_with_the_frame_that_was_written(silence_s):
+    told = run_turn(said("Now then.", 2.0), barge_in_s=0.5, rules=CueRules(silence_s=silence_s))
+    assert not told.tape.mixed.any()
+    # The frames due by then run ahead by `lead_ms` of 10: those that begin at 0, 10, … 500 ms.
+    assert told.journal.output_samples == 51 * FRAME
+
+
 def test_a_result_of_the_cut_turn_is_silent_in_the_next_one():
     turn = [*said("Now then."), *answered(0.5, "1", is_error=True)]
     assert run_turn([IN_MID_SENTENCE, turn], barge_in_s=0.9).cues == []
