@@ -383,9 +383,10 @@ class Mixer(NotCopyable):
         self._scheduler.hear(checked_frame(speech, self._scheduler.channels))
 
     def close(self) -> None:
-        """End the session: voices fade out over 5 ms, then frames pass unchanged; `play` raises, `mix` does not.
+        """End the session: voices fade out over 5 ms, and `play` raises. Any thread.
 
-        Any thread.
+        Frames pass on, unchanged as soon as the duck is over: half a second after a cue that sounded, by its hold and
+        release.
         """
         self._scheduler.end()
 
