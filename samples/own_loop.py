@@ -58,6 +58,8 @@ class Loop:
     async def play(self, turn, write):
         """Write a frame every 20 ms until the turn is over and nothing sounds."""
         while not turn.done() or self.pacer.queued_samples or self.mixer.active:
+            if turn.done():
+                turn.result()  # raises if the model or the voice has failed, although a call waits for its outcome
             for frame in self.pacer.due():
                 write(frame)
             self.router.poll()

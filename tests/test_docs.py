@@ -198,6 +198,18 @@ class Model:
         return self._script.answer(path, request)
 
 
+def test_the_loop_on_the_page_raises_at_once_what_a_tool_raises():
+    page = "stream/session/README.md"
+    ((code, number),) = ((code, number) for _, code, number in blocks(page) if "await answering" in code)
+
+    def get_weather(_):
+        raise ZeroDivisionError
+
+    namespace = {**common_names(), "functions": {"get_weather": get_weather}}
+    with pytest.raises(ZeroDivisionError):  # the call's waiting sound would go on for a minute
+        asyncio.run(asyncio.wait_for(run_block(code, namespace, page, number), 40.0))
+
+
 def test_the_python_blocks_pass_a_users_mypy(tmp_path):
     files = page_blocks.write_modules([ROOT / page for page in (*written(), "cues/adapters/own_loop.md")], tmp_path)
     assert len(files) > 20

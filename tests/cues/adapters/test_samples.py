@@ -15,6 +15,11 @@ import numpy as np
 import pytest
 import soundfile
 
+import cues
+import stream
+from stream.errors import SpeakerError
+from stream.speech.speaker import PhraseSpeaker
+
 SAMPLES = Path(__file__).parents[3] / "samples"
 PROGRAMS = {
     "agents_voice": ["tool_call", "success"],
@@ -96,3 +101,24 @@ def test_a_call_that_breaks_off_leaves_no_task(name, call):
         raise AssertionError(asyncio.all_tasks())
 
     asyncio.run(go())
+
+
+def test_a_voice_that_fails_during_a_call_ends_the_loop_at_once():
+    class Failing(PhraseSpeaker):
+        name = "failing"
+
+        async def speak(self, phrase):
+            raise SpeakerError(phrase)
+            yield
+
+    async def events():
+        yield stream.TextDelta("Let me see. ")
+        yield stream.ToolCallStart("get_weather", "1")
+        await never()
+
+    async def go():
+        loop = sample("own_loop").Loop(cues.load_bank(), Failing())
+        await loop.play(asyncio.gather(loop.answer(events()), loop.speak()), lambda _: None)
+
+    with pytest.raises(SpeakerError, match="Let me see"):  # the call's waiting sound would go on for a minute
+        asyncio.run(asyncio.wait_for(go(), 40.0))
