@@ -228,6 +228,7 @@ class Connection:
             had: dict[Part, bool] = {
                 "tool_choice": fields["tool_choice"] is not None,
                 "tools": bool(offered),
+                "think_value": fields.get("think") is not None,
                 "thinking": fields.get("think") is not None,
             }
             parts = [part for part, is_there in had.items() if is_there]
@@ -255,6 +256,9 @@ class Connection:
             elif refused == "tool_choice":  # for this request alone: another value may be taken
                 logger.warning("The server refuses this `tool_choice` of %s: asked again without it", self.model)
                 fields["tool_choice"] = None
+            elif refused == "think_value":
+                logger.warning("The server refuses this `think` of %s: asked again without it", self.model)
+                fields["think"] = None
             else:
                 logger.warning("The server says that %s does not think: asked again without `think`", self.model)
                 self.capabilities = replace(self.capabilities, reasoning=False, source="server")

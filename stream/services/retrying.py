@@ -24,7 +24,7 @@ TRANSIENT_CODES = frozenset({
 })  # fmt: skip
 
 REFUSAL_STATUS = frozenset({400, 404, 422, 500, 501})
-Part: TypeAlias = Literal["tool_choice", "tools", "thinking"]
+Part: TypeAlias = Literal["tool_choice", "tools", "think_value", "thinking"]
 # As servers word it: tests/stream/services/test_refusals.py has the whole sentences.
 REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
     "tool_choice": re.compile(
@@ -38,15 +38,18 @@ REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
         r"|enable-auto-tool-choice|tool-call-parser|support tool use|requires --jinja"
         r"|support the provided ['\"]?tool_choice"
         r"|does not support parameters: \[[^\]]*\b(tools|tool_choice|functions)\b"
-        # A number after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
+        # A path that goes on after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
         r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}"
-        r"\b(tools(?!['\"]?(\.|\[|, )\d)|tool_choice|functions)\b"
-        r"|\b(tools(?!['\"]?(\.|\[|, )\d)|tool_choice)\b.{0,60}\b(extra|not permitted|not allowed|unexpected)",
+        r"\b(tools(?!['\"]?(\.\w|\[|, \d))|tool_choice|functions)\b"
+        r"|\b(tools(?!['\"]?(\.\w|\[|, \d))|tool_choice)\b.{0,60}\b(extra|not permitted|not allowed|unexpected)",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    "think_value": re.compile(
+        r"\bthink value .{1,20} is not supported|(unsupported|invalid) value\b.{0,20}\b(think|reasoning_effort)\b",
         re.IGNORECASE | re.DOTALL,
     ),
     "thinking": re.compile(
         r"does not support (thinking|reasoning)|(thinking|reasoning(_effort)?)[`'\"]? (is|are) not supported"
-        r"|\bthink value .{1,20} is not supported"
         r"|does not support parameters: \[[^\]]*\b(thinking|reasoning_effort)\b"
         r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\b(think|reasoning_effort)\b",
         re.IGNORECASE | re.DOTALL,

@@ -30,8 +30,13 @@ OF_TOOLS = {
     "OpenRouter's default choice": (404, {"error": {"message": OPENROUTER}}),
 }
 OF_THINKING = {
-    "Ollama": (400, {"error": 'think value "high" is not supported for this model'}),
+    "Ollama": (400, {"error": '"gemma3" does not support thinking'}),
     "LiteLLM": (400, {"error": {"message": LITELLM.format("reasoning_effort")}}),
+}
+# https://github.com/ollama/ollama/blob/main/server/routes.go, and OpenAI's models that take some efforts alone.
+OF_A_VALUE = {
+    "Ollama": 'think value "high" is not supported for this model',
+    "OpenAI": "Unsupported value: 'reasoning_effort' does not support 'high' with this model.",
 }
 OF_CHOICE = {
     "OpenAI": "Unsupported value: 'tool_choice' does not support 'required' with this model.",
@@ -46,6 +51,10 @@ OTHERS = {
     "fault in a tool, as a path": (
         400,
         {"error": {"message": "Extra inputs are not permitted, field: 'tools[0].function.strict', value: False"}},
+    ),
+    "fault in a tool, as a path without a number": (
+        400,
+        {"error": {"message": "Unknown parameter: 'tools.function.strict'."}},
     ),
     "gateway": (502, {"error": {"message": "does not support tools"}}),
 }
@@ -92,6 +101,15 @@ def test_a_server_that_refuses_to_think_so_is_asked_again_without_it(endpoint, s
     exchange = chat(Refusing(*OF_THINKING[server], {"think", "reasoning_effort"}), endpoint=endpoint, think=think)
     assert exchange.text == "Hello."
     assert [bool({"think", "reasoning_effort"} & set(body)) for body in exchange.bodies] == [True, False]
+
+
+@BOTH
+@pytest.mark.parametrize("server", OF_A_VALUE)
+def test_a_refused_amount_of_thinking_is_left_out_of_that_request_and_the_next_one_asks_for_its_own(endpoint, server):
+    refusing_value = Refusing(400, {"error": {"message": OF_A_VALUE[server]}}, {"think", "reasoning_effort"})
+    exchange = chat(refusing_value, endpoint=endpoint, think="high", wrap=Twice)
+    assert exchange.text == "Hello." * 2
+    assert [bool({"think", "reasoning_effort"} & set(body)) for body in exchange.bodies] == [True, False] * 2
 
 
 @BOTH
