@@ -181,7 +181,7 @@ class CuePlayer:
         return self._put_off is not None and self._put_off.onset is None and not self._put_off.done
 
     def drop(self, words_in_s: float = -inf) -> None:
-        """Cancel the cue that waits for silence, unless words in so many seconds leave it of use.
+        """Cancel the cue that waits for silence, unless the words are expected long enough after its onset.
 
         One that sounds goes on.
         """

@@ -90,7 +90,11 @@ _TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), _BODY]
 _CALL = Shape(Run(r"\s{0,4}"), *_TO)
 _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
 _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
-_COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
+# After thoughts in a field of their own, the answer begins with the role of its message.
+_COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in ("commentary", "assistantcommentary"))
+_FINAL = "assistantfinal"
+_STRIPPED = (_ANALYSIS, Shape(_FINAL, Run(r"[A-Z]")), *_COMMENTARY)
+_FIRST = ("analysis", "commentary", "assistantcommentary", _FINAL)
 _TO_SOMEONE = re.compile(r"\sto=")
 _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
 _GLUED_END = marker_pattern(*_GLUED)
@@ -102,25 +106,27 @@ def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
     if char not in "ac t":
         return None
     try:
-        found = yield from parser.test(_ANALYSIS, _COMMENTARY, _ADDRESSED)
+        found = yield from parser.test(*_STRIPPED, _ADDRESSED)
     except CutOff:
         half = parser.buffer[parser.position :]
-        if char in " t" or (
-            not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half)
+        if (
+            char in " t"
+            or _FINAL.startswith(half)
+            or (not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half))
         ):
             parser.pass_text(len(half))
         raise
-    return None if found is None else _ADDRESSED_ROW if found[0] > 1 else STRIPPED
+    return None if found is None else STRIPPED if found[0] < len(_STRIPPED) else _ADDRESSED_ROW
 
 
 def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the first message of such an answer."""
-    is_call = parser.buffer.startswith("commentary", parser.position)
-    parser.take(len("commentary" if is_call else "analysis"))
+    begun = next(word for word in _FIRST if parser.buffer.startswith(word, parser.position))
+    parser.take(len(begun))
     parser.commit()
-    if is_call:
+    if begun.endswith("commentary"):
         yield from _glued_call(parser)
-    else:
+    elif begun == "analysis":
         yield from reasoning_block(parser, *_GLUED_END)
 
 

@@ -7,23 +7,24 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from stream.readers.text.dialect import Dialect, Reading, Unreadable
+from stream.readers.text.dialect import Dialect, Draft, Reading, Unreadable
 from stream.readers.text.dialects.json_calls import ARRAY, JSON
 from stream.readers.text.dialects.xml_calls import INVOKE, read_tags
 from stream.readers.text.literals import WORDS
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
-__all__ = ["CUT_IN_SEPARATOR", "ROWS"]
+__all__ = ["CUT_IN_SEPARATOR", "NUMBER", "ROWS"]
 
 _NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
 CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
+_NUMBERED = Shape(SPACE, NAME, SPACE, (['{"'], ["{}"]))
 _BRACES = Shape(SPACE, "call:", NAME, "{")
 _BRACES_ALONE = Shape(Run(""), NAME, "{")
 
 _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
-_NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
+NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
 _TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
 _FENCE = Shape(SPACE, "```", Run(r"[a-z]{0,8}"), Run(r"\s{1,8}"))
 _FENCE_END = Shape(SPACE, "```")
@@ -66,10 +67,7 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
         title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
         draft = parser.call(title.group(1) if title else header)
     else:
-        draft = parser.new_draft()
-        draft.call.id = header
-        draft.name = _NUMBER.sub("", header)
-        parser.announce(draft)
+        draft = _numbered(parser, header)
     if (yield from parser.skip_space()) == "<":  # nothing before the closing marker: no arguments
         parser.settle(draft, "")
         return
@@ -77,6 +75,20 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
     yield from parser.json_arguments(draft)
     if fence:
         yield from parser.read(_FENCE_END)
+
+
+def _read_numbered(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `functions.name:0{…}`, a header whose separator is missing."""
+    parser.take(match.end(2) - parser.position)
+    yield from parser.json_arguments(_numbered(parser, match.group(2)))
+
+
+def _numbered(parser: Parser, header: str) -> Draft:
+    draft = parser.new_draft()
+    draft.call.id = header
+    draft.name = NUMBER.sub("", header)
+    parser.announce(draft)
+    return draft
 
 
 def _read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
@@ -182,7 +194,8 @@ ROWS = (
     Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
             "<|tool_call_section_begin|>"), read=_read_section,
             closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
-    Dialect(name="deepseek", markers=("<|tool_call_begin|>",), otherwise=_read_header, closers=("<|tool_call_end|>",)),
+    Dialect(name="deepseek", markers=("<|tool_call_begin|>",), heads=((_NUMBERED, _read_numbered),),
+            otherwise=_read_header, closers=("<|tool_call_end|>",)),
     # Gemma writes this token, too, in place of its own.
     Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=(*JSON, *_IN_BRACES),
             closers=("<|/tool_call|>", "<|message_sep|>", "<tool_call|>")),

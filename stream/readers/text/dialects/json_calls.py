@@ -11,7 +11,7 @@ from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, shape_of
 from stream.readers.text.scanner import KEY, VALUE, JsonScanner
 
-__all__ = ["ALIAS", "ARRAY", "JSON", "OBJECT", "ROWS", "call_array", "json_block"]
+__all__ = ["ALIAS", "ALIASES", "ARRAY", "JSON", "OBJECT", "ROWS", "call_array", "json_block"]
 
 OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"]))  # with a Python dict's quotes it is a call that cannot be read
 ARRAY = Shape(SPACE, "[", SPACE, "{")
@@ -74,7 +74,7 @@ def _weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None
 def _alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the body of a tag that holds nothing but calls: a name is enough to make one."""
     yield from _calls(parser, strong=False, named=True)
-    if row.closers == (">",):  # it counts only here; other closing tags are dropped wherever they stray
+    if row.closers[:1] == (">",):  # it counts only here; other closing tags are dropped wherever they stray
         yield from parser.read(row.ends[0])
 
 
@@ -240,7 +240,7 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
 
 # Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.
 JSON, _WEAK, ALIAS = (((OBJECT, read), (ARRAY, read)) for read in (json_block, _weak_block, _alias_block))
-_TAGS = ("function-call", "functioncall", "tool-call", "toolcall")
+ALIASES = ("function-call", "functioncall", "tool-call", "toolcall")
 
 ROWS = (
     Dialect(name="gigachat", markers=("function call<|role_sep|>",), heads=JSON, closers=("<|message_sep|>",),
@@ -252,9 +252,7 @@ ROWS = (
     Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=JSON, closers=("</TOOLCALL>",)),
     Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=JSON, closers=("<|action_end|>",)),
     Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=JSON, closers=("<|END_ACTION|>",)),
-    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=ALIAS, closers=(f"</{tag}>",)) for tag in _TAGS),
-    Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in ("function_call", *_TAGS)), heads=ALIAS,
-            closers=(">",)),
+    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=ALIAS, closers=(f"</{tag}>",)) for tag in ALIASES),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
     Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
     Dialect(name="bare_json", markers=("{",), read=_read_object, weak=True),

@@ -6,7 +6,7 @@ import json
 import re
 
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
-from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
+from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR, NUMBER
 from stream.readers.text.dialects.json_calls import ARRAY, JSON, call_array
 from stream.readers.text.literals import read_keywords
 from stream.readers.text.parser import Parser
@@ -24,7 +24,7 @@ _KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", SPACE, _VALUE]
 _ANY_KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
-_WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
+_WEAK_NAME = Shape(NAME, (["[ARGS]", Run(r"[ \t]{0,4}"), "{"], ['{"']))
 _LIBRARY = re.compile(r"(?:functions|default_api)\.")
 _BLANK = Run(r"[ \t]{1,4}")
 _TOLD_JSON = Shape(NAME, _BLANK, "json", _BLANK, (['{"'], ["{}"]))
@@ -208,7 +208,7 @@ def _read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         if cut and cut[1] in declared and parser.was_cut and cut.end() - cut.end(1) >= _SHORTEST_HALF:
             parser.new_draft().name = cut[1]
         raise
-    name = _LIBRARY.sub("", found[1].group(1)) if found else ""
+    name = NUMBER.sub("", _LIBRARY.sub("", found[1].group(1))) if found else ""
     told = labelled or (found is not None and (found[0] == 1 or name != found[1].group(1)))
     if not found or name not in declared or (found[0] and not parser.line.fresh):
         parser.take(size)

@@ -8,7 +8,7 @@ from collections.abc import Container
 from functools import lru_cache
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
-from stream.readers.text.dialects.json_calls import ARRAY, OBJECT, json_block
+from stream.readers.text.dialects.json_calls import ALIAS, ALIASES, ARRAY, OBJECT, json_block
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
 from stream.readers.text.scanner import JsonScanner
@@ -28,6 +28,7 @@ __all__ = [
 
 _TITLE = Run(r"[^<>\r\n]{1,64}")
 _ATTRIBUTES = Run(r"[^<>]{0,96}")
+_ATTRIBUTES_END = Shape(_ATTRIBUTES, ">")
 _BREAK = Run(r"\s{1,8}")
 INVOKE = Shape(SPACE, "<", PREFIX, "invoke", SUFFIX, _BREAK, "name=")
 _INSIDE = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK, "name="], *words(*BLOCKS, "calls")))
@@ -130,13 +131,15 @@ def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) 
 
 
 def _read_with_attributes(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
-    """Read `<tool_call name="NAME">` with its arguments as JSON, or a whole call as JSON."""
-    name = _INVOKE.title(match)[0]
-    parser.take(match.end(1) + 1 - parser.position)
-    if name:
-        yield from parser.json_arguments(parser.call(name))
-    else:
+    """Read `<tool_call name="NAME">` with its arguments as JSON or as parameters, or a whole call as JSON."""
+    head, tag = (yield from parser.expect(_ATTRIBUTES_END)), tag_of(row.markers[0])
+    name = _INVOKE.title(head)[0]
+    if not name:
         yield from json_block(parser, row)
+    elif (yield from parser.skip_space()) == "{":
+        yield from parser.json_arguments(parser.call(name))
+    elif tag:
+        yield from _parameters(parser, row, parser.call(name), _Markup(tag))
 
 
 def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -358,8 +361,14 @@ def _json(value: str) -> str:
 
 # Heads of tags that are known by their shape.
 INSIDE, KEYED = (_INSIDE, _read_inside), (_KEYED, _keyed)
-WITH_ATTRIBUTES = (Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"])), _read_with_attributes)
+WITH_ATTRIBUTES = (
+    Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, "<", PREFIX, _PARAMETER])),
+    _read_with_attributes,
+)
+_WORDS = ("function_call", *ALIASES)
 ROWS = (
+    Dialect(name="tag_with_more", markers=tuple(f"<{word} " for word in _WORDS), heads=(*ALIAS, WITH_ATTRIBUTES),
+            closers=(">", *(f"</{word}>" for word in _WORDS))),
     Dialect(name="named_function", markers=("<function name=",), read=_read_function, closers=("</function>",)),
     Dialect(name="mcp_tool", markers=("<use_mcp_tool>",), heads=((_MCP, _read_mcp),), closers=("</use_mcp_tool>",)),
-)
+)  # fmt: skip
