@@ -31,10 +31,11 @@ _JSON = re.compile(
 
 
 class Secrets:
-    """The secrets of a request: passwords, values of the query, headers and their words, in any spelling."""
+    """The secrets of a request, in any spelling: passwords, the query's values, headers and their words, body fields."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        sent = {form for secret in (*_in_url(url), *_in_headers(headers)) for form in _forms(secret)}
+    def __init__(self, url: str, headers: Mapping[str, str], request: Mapping[str, Any] | None = None) -> None:
+        secrets = (*_in_url(url), *_in_headers(headers), *_in_fields(request))
+        sent = {form for secret in secrets for form in _forms(secret)}
         longest_first = sorted((form for form in sent if len(form) >= SHORTEST), key=len, reverse=True)
         if not longest_first:
             self._sent = re.compile(rb"(?!)")
@@ -56,8 +57,7 @@ class Secrets:
     def hide_in_request(self, value: Any, field: str = "") -> Any:
         """A JSON value with asterisks for its secrets."""
         if isinstance(value, dict):
-            inner = {key: field if key == "value" else key for key in value}
-            return {key: self.hide_in_request(one, inner[key]) for key, one in value.items()}
+            return {key: self.hide_in_request(one, inner) for key, inner, one in _members(value, field)}
         if isinstance(value, list):
             return [self.hide_in_request(one, field) for one in value]
         if isinstance(value, str):
@@ -88,6 +88,23 @@ def _in_headers(headers: Mapping[str, str]) -> Iterator[str]:
             if scheme.lower() == "basic":
                 with contextlib.suppress(ValueError):
                     yield from _in_login(b64decode(code).decode("utf-8", "replace"))
+
+
+def _in_fields(value: Any, field: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for _, inner, one in _members(value, field):
+            yield from _in_fields(one, inner)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _in_fields(one, field)
+    elif isinstance(value, str) and _FIELD.fullmatch(field):
+        yield value
+
+
+def _members(value: dict[str, Any], field: str) -> Iterator[tuple[str, str, Any]]:
+    """Each key of an object, the field's name that its value counts under, and its value."""
+    for key, one in value.items():
+        yield key, field if key == "value" else key, one
 
 
 def _in_login(login: str) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _recorded(
     **arrival: Any,
 ) -> Recording:
     """The recording of a response with this body, without secrets; `arrival` is `reads` and `complete`."""
-    secrets = Secrets(url, headers)
+    secrets = Secrets(url, headers, request)
     answered = ((name.lower(), value) for name, value in response.headers.items())
     first = body.lstrip()[:1]
     kind: Kind = "ndjson" if first == b"{" else "json" if first == b"[" else "sse"

@@ -56,12 +56,16 @@ def api_and_address(base_url: str, api: Literal["auto", "chat", "ollama"] = "aut
     """
     parts = server_url("base_url", base_url)
     check_choice("api", api, ("auto", "chat", "ollama"))
-    path = parts.path.rstrip("/")
-    path = path.removesuffix(next((ending for ending in PATHS if path.endswith(ending)), ""))
+    path = _before_api(parts.path)
     root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
     if api == "ollama" or (api == "auto" and parts.hostname in CLOUD_HOSTS):
         return "ollama", root, root
     return "chat", root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))  # another path is kept
+
+
+def _before_api(path: str) -> str:
+    path = path.rstrip("/")
+    return path.removesuffix(next((ending for ending in PATHS if path.endswith(ending)), ""))
 
 
 def default_model() -> str:
@@ -97,7 +101,10 @@ def _of_variable(name: str) -> str | None:
             f"{name} is {text!r}; it must be an address, such as 'host', 'host:11434' or 'http://host'"
         )
     ending = f":{port}" if port is not None else "" if marked else f":{OLLAMA_PORT}"
-    return f"{parts.scheme}://{_reachable(host or '127.0.0.1')}{ending}{parts.path.rstrip('/')}"
+    path = _before_api(parts.path)
+    if path and not path.endswith("/v1"):
+        path += "/v1"  # Ollama behind a proxy's path; another server's path would stand as it is
+    return f"{parts.scheme}://{_reachable(host or '127.0.0.1')}{ending}{path}"
 
 
 def _reachable(host: str) -> str:

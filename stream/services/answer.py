@@ -75,11 +75,20 @@ class Answer:
                 self.thinking_field = event.sent_as
         elif isinstance(event, ToolResult) or (isinstance(event, TaskStatus) and not event.tool_name):
             self.reported = True  # a task with a name is a tool of the server's own, beside the client's
+            if isinstance(event, ToolResult) and not event.by_server:
+                self._has_run(event)
         elif isinstance(event, Finish):
             self.reason = event.reason
         elif isinstance(event, StreamFailed):
             self.failed = True
         return event
+
+    def _has_run(self, result: ToolResult) -> None:
+        """Forget the call that a runner beneath has run, such as that of a fallback."""
+        named = (call for call in self.calls if call.tool_name == result.tool_name)
+        ran = next((call for call in named if call.tool_call_id == result.tool_call_id), None)
+        if ran is not None:
+            self.calls.remove(ran)
 
     @property
     def server_ran(self) -> bool:

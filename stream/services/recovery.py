@@ -68,7 +68,8 @@ class Recovery(Wrapper):
     Parameters
     ----------
     source : ChatSource
-        The source to ask. A `ToolTiers` would withhold the fallback's tools: use `ToolTiers(Recovery(model))`.
+        The source to ask. A `ToolTiers` would withhold the fallback's tools, and a `ToolRunner` is asked whole turns:
+        both stand in front, `ToolRunner(ToolTiers(Recovery(model)), tools)`.
     retry : bool
         Whether to repeat a question without tools.
     fallback : Fallback or None
@@ -81,7 +82,7 @@ class Recovery(Wrapper):
     Raises
     ------
     StreamTypeError
-        If `source` is a `ToolTiers`.
+        If `source` is a `ToolTiers` or a `ToolRunner`.
     """
 
     def __init__(
@@ -93,8 +94,9 @@ class Recovery(Wrapper):
         attempts: Attempts | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        if isinstance(source, ToolTiers):
-            raise StreamTypeError("source is a ToolTiers; it must wrap Recovery: ToolTiers(Recovery(model))")
+        if isinstance(source, (ToolTiers, ToolRunner)):
+            kind = type(source).__name__
+            raise StreamTypeError(f"source is a {kind}; it must wrap Recovery: {kind}(Recovery(model), …)")
         super().__init__(source)
         self._retry, self._fallback, self._now = retry, fallback, now
         self.attempts = attempts or Attempts()

@@ -76,6 +76,12 @@ def test_a_field_for_a_secret_is_hidden_in_any_spelling(field, value):
         assert b"hidden" not in Secrets("http://h/", {}).hide(json.dumps(tools).encode())
 
 
+def test_a_key_in_the_body_of_a_request_is_hidden_where_the_server_quotes_it():
+    body = {"model": "m", "litellm": [{"api_key": {"value": KEY}}], "tools": [{"api_key": {"type": "a string"}}]}
+    hidden = Secrets("http://h/", {}, body).hide(f"Incorrect API key {KEY}: a string".encode())
+    assert hidden == f"Incorrect API key {'*' * len(KEY)}: a string".encode()
+
+
 def test_what_is_no_secret_stays():
     request = {"tools": [{"parameters": {"properties": {"password": {"type": "string"}}}}], "token": "Hello", "n": 1}
     assert Secrets("http://h/?alt=sse", {"accept": "text/event-stream"}).hide_in_request(request) == request

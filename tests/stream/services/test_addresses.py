@@ -94,6 +94,15 @@ def test_ollamas_own_variable_says_where_the_server_is(environment, host, base_u
     assert stream.connect(model="m").base_url == base_url
 
 
+@pytest.mark.parametrize("api", ["chat", "ollama"])
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/api"])
+def test_an_ollama_behind_the_path_of_a_proxy_is_asked_there(environment, api, ending):
+    environment(OLLAMA_HOST=f"https://models.example/ollama{ending}")
+    connection = stream.connect(model="m", api=api)
+    asked = {"chat": "v1/chat/completions", "ollama": "api/chat"}[api]
+    assert connection._endpoint._url == f"https://models.example/ollama/{asked}"
+
+
 def test_the_documents_variables_for_the_addresses_win(environment):
     environment(
         OLLAMA_HOST="workstation",

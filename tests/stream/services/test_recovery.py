@@ -100,9 +100,10 @@ def test_a_call_that_is_told_of_is_no_empty_answer_if_the_runner_runs_it(endpoin
 # The fallback
 
 
-def test_the_tiers_stand_in_front_of_the_recovery_or_they_would_leave_out_its_fallback():
-    with pytest.raises(StreamTypeError, match=r"source is a ToolTiers; .* ToolTiers\(Recovery\(model\)\)"):
-        recovering("ollama-plain-text", wrapped=stream.services.ToolTiers)
+@pytest.mark.parametrize("wrapped", [stream.services.ToolTiers, lambda c: stream.ToolRunner(c, [])])
+def test_tiers_and_runners_stand_in_front_of_the_recovery_as_they_would_change_what_it_offers(wrapped):
+    with pytest.raises(StreamTypeError, match=r"source is a (\w+); it must wrap Recovery: \1\(Recovery\(model\), …\)"):
+        recovering("ollama-plain-text", wrapped=wrapped)
 
 
 def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_again():

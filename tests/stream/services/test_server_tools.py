@@ -6,7 +6,16 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError
-from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    AskedAgain,
+    Finish,
+    InvalidToolCall,
+    TaskStatus,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
 from stream.replay.behavior import Behavior
 from tests.support.model_server import BOTH, TOOLS, chat, running, says, tool, validated
 from tests.support.routing import Pipeline
@@ -164,6 +173,40 @@ def test_the_tools_of_a_fallback_are_not_invented(endpoint):
     assert exchange.of(InvalidToolCall) == []
     assert [one.how for one in exchange.of(AskedAgain)] == ["without_tools", "fallback"]
     assert announced(exchange.events, tools=TOOLS) == ["tool_call"]
+
+
+@pytest.mark.parametrize("executes", ["auto", "client"])
+@pytest.mark.parametrize("reason", ["stop", "STOP", "end_turn", "completed"])
+@pytest.mark.parametrize("has_it", [False, True])
+def test_a_call_that_the_fallback_has_run_is_not_run_again_by_the_runner_in_front(executes, reason, has_it):
+    ran, asked = [], []
+    search = tool("web_search", lambda query: ran.append(query) or "found", query={"type": "string"})
+
+    class Source:
+        """Nothing for the question, a call for the fallback, then the answer."""
+
+        model = "m"
+
+        async def chat(self, messages, *, tools=None, **_):
+            asked.append([one.name for one in tools or ()])
+            if messages[-1]["role"] == "tool":
+                yield TextDelta("The web says so.")
+            elif asked[-1] == ["web_search"]:
+                yield ToolCallStart("web_search", "1")
+                yield ToolCallEnd("web_search", "1", arguments_json='{"query": "x"}')
+            yield Finish(reason)
+
+    async def go():
+        fallback = stream.services.Fallback(load_tools=lambda: [search])
+        source = stream.services.ToolTiers(stream.services.Recovery(Source(), fallback=fallback))
+        runner = stream.ToolRunner(source, [*TOOLS, *([search] if has_it else [])], executes=executes)
+        return [event async for event in runner.chat([{"role": "user", "content": "Who won?"}])]
+
+    events = asyncio.run(go())
+    assert ran == ["x"]
+    assert [event.content for event in events if isinstance(event, ToolResult)] == ["found"]
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["The web says so."]
+    assert asked == [[], ["web_search"], ["web_search"]]
 
 
 def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
