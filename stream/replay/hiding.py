@@ -31,7 +31,7 @@ _JSON = re.compile(
 
 
 class Secrets:
-    """The secrets of a request, in any spelling: passwords, the query's values, headers and their words, body fields."""
+    """The secrets of a request, in any spelling: passwords, values of query and body, headers and their words."""
 
     def __init__(self, url: str, headers: Mapping[str, str], request: Mapping[str, Any] | None = None) -> None:
         secrets = (*_in_url(url), *_in_headers(headers), *_in_fields(request))
