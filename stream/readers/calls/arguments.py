@@ -49,6 +49,9 @@ def _object(text: str) -> str | None:
     return text
 
 
+_PYTHONS = {"True": "true", "False": "false", "None": "null"}
+
+
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
@@ -58,13 +61,31 @@ def _number(text: str) -> float:
     return int(number) if abs(number) < _EXACT and number.is_integer() else number
 
 
-def canonical(arguments_json: str) -> str:
-    """Return a text that is the same for equal arguments, whatever their spacing, key order and `1` or `1.0`."""
+def canonical(arguments_json: str, *, typed: bool = True) -> str:
+    """Return a text that is the same for equal arguments, whatever their spacing, key order and `1` or `1.0`.
+
+    Unless `typed`, `"1"` equals `1`: tags hold every value as text.
+    """
     try:
         value: Any = json.loads(arguments_json, parse_float=_number)
+        if not typed:
+            value = _without_types(value)
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return arguments_json
+
+
+def _without_types(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_types(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_types(one) for one in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        return _without_types(json.loads(_PYTHONS.get(value.strip(), value), parse_float=_number))
+    except ValueError:
+        return value
 
 
 # --- Gemini's: values at paths ---------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ class CallOrder:
             self._wait(len(arguments))
 
     def _repeats(self, call: Call) -> bool:
-        key = canonical(call.arguments_json)
+        key = canonical(call.arguments_json, typed=False)
         if len(key) > _LONGEST_KEY:
             key = blake2b(key.encode("utf-8", "surrogatepass")).hexdigest()
         repeated: bool = call.home.by_arguments[call.name, key].repeats(call, absorbs=True)

@@ -21,6 +21,26 @@ def test_trimming_takes_the_silence_and_leaves_5_ms_of_it():
     assert len(trimmed(x, RATE)) == pytest.approx(3000 + 2 * 120, abs=3)
 
 
+@pytest.mark.parametrize("phase", [0.0, 1.0, np.pi / 2])
+def test_a_hard_edge_behind_silence_is_faded_in_and_out_as_one_at_the_files_end(phase):
+    x = (0.3 * np.sin(2 * np.pi * 1200.0 / RATE * np.arange(4800) + phase)).astype(np.float32)
+    cut = trimmed(np.pad(x, 2400), RATE)
+    # A fade of 5 ms lets a tone of 1200 Hz bend no sharper than it does by itself; the hard edge bends three times so.
+    assert largest_bend(np.pad(x, 2400)) > 2.0 * largest_bend(x)
+    assert largest_bend(np.pad(cut, 2400)) < 1.05 * largest_bend(x)
+    assert np.abs(cut).max() == pytest.approx(0.3, rel=0.01)
+
+
+@pytest.mark.parametrize("hz", [100.0, 700.0, 5000.0])
+@pytest.mark.parametrize("fade_ms", [4.0, 10.0, 40.0])
+def test_a_soft_edge_behind_silence_stays_as_it_is(hz, fade_ms):
+    x = soft(hum(9600, hz), fade_ms).astype(np.float32)
+    cut = trimmed(np.pad(x, 2400), RATE)
+    first = np.flatnonzero(cut)[0]
+    at = np.flatnonzero(x == cut[first])[0]
+    np.testing.assert_array_equal(cut[first : len(cut) - 120], x[at : at + len(cut) - 120 - first])
+
+
 def test_edges_are_silent_and_the_middle_is_untouched():
     x = with_soft_edges(hum(2400), RATE)
     assert x[0] == x[-1] == 0.0

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stream import Finish, OllamaReader, OpenAIReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
+from stream import Finish, OllamaReader, OpenAIReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, read_sync
 from tests.stream.comparing import load
 from tests.stream.providers import read_all
 
@@ -119,6 +119,31 @@ def whole(content, finish="stop", **message):
     """The whole answer once more, as MiniMax's API ends its streams."""
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
     return {"choices": [choice], "object": "chat.completion"}
+
+
+XML = "<tool_call><function=f><parameter=a>12</parameter><parameter=b>True</parameter></function></tool_call>"
+GLM = (
+    "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value>"
+    "<arg_key>b</arg_key><arg_value>true</arg_value></tool_call>"
+)
+
+
+@pytest.mark.parametrize("text", [XML, GLM])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_in_tags_whose_values_are_text_and_the_same_structured_are_one(text, is_first):
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 12, "b": true}'}}
+    deltas = [{"content": text}, {"tool_calls": [call]}]
+    answer = [{"choices": [{"index": 0, "delta": delta}]} for delta in (deltas if is_first else deltas[::-1])]
+    answer.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    ends = [event for event in read_sync(iter(answer)) if isinstance(event, ToolCallEnd)]
+    assert [(end.tool_name, end.status) for end in ends] == [("f", "ok")]
+
+
+def test_two_calls_in_tags_with_other_values_are_two():
+    text = XML + XML.replace("12", "13")
+    answer = [{"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}]
+    ends = [event for event in read_sync(iter(answer)) if isinstance(event, ToolCallEnd)]
+    assert [end.arguments["a"] for end in ends] == ["12", "13"]
 
 
 @pytest.mark.parametrize("sent_before", ["stop", None], ids=["after a finish reason", "with it"])

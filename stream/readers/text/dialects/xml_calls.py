@@ -79,10 +79,11 @@ class _Markup:
 
 
 def _tag(match: re.Match[str], lead: str = "") -> Tag:
-    """Return the tag that a shape has found."""
+    """Return the tag that a shape has found; a shape knows of a word and what decorates it, but not of both at once."""
     text = match.group().removeprefix(lead)
     tag = tag_of(text[text.index("<") :])
-    assert tag is not None
+    if tag is None:
+        raise NotACall
     return tag
 
 
