@@ -8,6 +8,7 @@ import click
 from cues.cli import _options
 from cues.cli.live.scripts import demo_script
 from cues.cli.live.turn import speak_turn
+from cues.extras import needed
 from stream.clock import WallClock
 
 __all__ = ["command"]
@@ -26,6 +27,8 @@ def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, as_json: 
     Writes demo.wav, demo-speech.wav (without cues), demo.png and demo.json. Ctrl-C ends the demo and keeps the files of
     an earlier one.
     """
+    for module in ("httpx2", "matplotlib"):  # said before the turn, not after it
+        needed(module, "demo", f"the demo needs {module}")
     clock, script = WallClock(_options.FAST_SPEED if fast else 1.0), demo_script()
     first, second = (turn.name for turn in script.turns)
     turn = speak_turn(

@@ -47,8 +47,10 @@ def test_help_needs_no_extra(line):
             "record http://127.0.0.1:9/v1 --model m --prompt p -o x.sse",
             f"recording needs httpx2: {pip_install('services')}",
         ),
+        ("httpx2", "demo --fast", f"the demo needs httpx2: {pip_install('demo')}"),
+        ("matplotlib", "demo --fast", f"the demo needs matplotlib: {pip_install('demo')}"),
     ],
-    ids=["live", "proxy", "replay", "page", "record"],
+    ids=["live", "proxy", "replay", "page", "record", "demo", "picture of the demo"],
 )
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(package, line, said):
     result = without([package], *line.split())
