@@ -69,7 +69,7 @@ def _soften(samples: NDArray[np.float32], first: int, margin: int) -> None:
 def with_soft_edges(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
     """`samples` with 5 ms raised-cosine fades (shorter for a short sound) and 0.0 at both ends.
 
-    An edge that is already below the ramp gets no fade: an exported cue comes back unchanged.
+    An edge below twice the ramp gets no fade: an exported cue comes back unchanged, also one that decays from its edge.
     """
     soft = samples.copy()
     ramp, hard = _edges(soft, sample_rate)
@@ -83,7 +83,7 @@ def _edges(samples: NDArray[np.float32], sample_rate: int) -> tuple[NDArray[np.f
     """The edge ramp, and views (from the end inwards) of the edges that exceed it."""
     edge = max(1, min(ms_to_samples(MIN_FADE_MS, sample_rate), len(samples) // 2))
     ramp = raised_cosine(edge).astype(np.float32)
-    ceiling = ramp * np.abs(samples).max() + _ROUNDING
+    ceiling = 2.0 * ramp * np.abs(samples).max() + _ROUNDING
     sides = [samples[:edge], samples[::-1][:edge]]
     return ramp, [side for side in sides if (np.abs(side) > ceiling).any()]
 

@@ -47,6 +47,12 @@ def test_edges_are_silent_and_the_middle_is_untouched():
     np.testing.assert_array_equal(x[120:-120], hum(2400)[120:-120])
 
 
+@pytest.mark.parametrize("decay_per_s", [0.0, 12.0, 60.0, 150.0])
+def test_edges_that_were_softened_stay_as_they_are(decay_per_s):
+    once = with_soft_edges(hum(4800, 880.0) * np.exp(-decay_per_s * np.arange(4800) / RATE).astype(np.float32), RATE)
+    np.testing.assert_array_equal(with_soft_edges(once, RATE), once)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 100])
 def test_the_shortest_sounds_get_edges_too(n):
     x = with_soft_edges(np.ones(n, dtype=np.float32), RATE)
