@@ -2,11 +2,14 @@
 
 import math
 import numbers
+import re
 from typing import Any
 
 from stream.errors import StreamTypeError, StreamValueError
 
-__all__ = ["are_texts", "check_choice", "check_number", "check_patterns", "check_whole_number"]
+__all__ = ["are_texts", "check_choice", "check_number", "check_patterns", "check_whole_number", "header_value"]
+
+_NOT_IN_A_HEADER = re.compile(r"[^\t -~]")
 
 
 def check_number(name: str, value: object) -> Any:
@@ -66,3 +69,23 @@ def check_patterns(name: str, value: object, example: str) -> None:
     """
     if not are_texts(value):
         raise StreamTypeError(f'{name} is {value!r}; it must be patterns, as ("{example}",)')
+
+
+def header_value(name: str, value: object) -> str:
+    r"""`value` without white space around it, if it can stand in an HTTP header; no error quotes it: it may be a key.
+
+    >>> header_value("api_key", "hunter2\r\n")
+    'hunter2'
+    >>> header_value("api_key", "hun\nter2")
+    Traceback (most recent call last):
+    stream.errors.StreamValueError: api_key has U+000A as character 4; an HTTP header takes printable ASCII alone
+    """
+    if not isinstance(value, str):
+        raise StreamTypeError(f"{name} is {type(value).__name__}; it must be text")
+    stripped = value.strip()
+    if odd := _NOT_IN_A_HEADER.search(stripped):
+        place = value.index(stripped) + odd.start() + 1
+        raise StreamValueError(
+            f"{name} has U+{ord(odd[0]):04X} as character {place}; an HTTP header takes printable ASCII alone"
+        )
+    return stripped

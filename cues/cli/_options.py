@@ -49,11 +49,20 @@ def checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str |
     return url
 
 
-def _value_of(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
-    """The value of an environment variable, which is set."""
-    if name and not os.environ.get(name):
+def _key_in(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    """The key in an environment variable, which is set."""
+    from stream.checks import header_value
+    from stream.errors import StreamValueError
+
+    if not name:
+        return None
+    try:
+        key = header_value(name, os.environ.get(name, ""))
+    except StreamValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if not key:
         raise click.BadParameter(f"{name} is empty; set it to the server's key")
-    return os.environ[name] if name else None
+    return key
 
 
 def one_standard_output(option: str, file: Path | None, *, as_json: bool) -> None:
@@ -93,7 +102,7 @@ server = together(
         "--api-key-env",
         "api_key",
         metavar="NAME",
-        callback=_value_of,
+        callback=_key_in,
         help="Variable with the server's key. Without it, OPENAI_API_KEY goes to OpenAI's own host alone.",
     ),
 )

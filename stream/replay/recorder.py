@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.extras import needed
+from stream.checks import header_value
 from stream.errors import MissingFeatureError, StreamError, StreamTypeError
 from stream.redaction import logged_error
 from stream.replay.hiding import Secrets
@@ -35,17 +36,18 @@ def record(
 
     An answer that breaks off is recorded as far as it came. Keys are recorded neither from the headers and the URL nor
     where the server quotes them. `timeout_s` is the longest wait for the connection, and for each read. A `StreamError`
-    is raised if `url` is no address, or the server cannot be reached or sends no answer.
+    is raised if `url` is no address, a header cannot be sent, or the server cannot be reached or sends no answer.
     """
     server_url("url", url)
     if not isinstance(request, Mapping):
         raise StreamTypeError(f"request is {request!r:.40}; it must be a JSON object")
     httpx2 = needed("httpx2", "services", "recording needs httpx2", MissingFeatureError)
     sent = sendable(dict(request))
+    own = {name: header_value(f"the header {name}", value) for name, value in (headers or {}).items()}
     start_s = time.perf_counter()
     body, reads = bytearray(), []
     try:
-        with httpx2.stream("POST", url, json=sent, headers=dict(headers or {}), timeout=timeout_s) as response:
+        with httpx2.stream("POST", url, json=sent, headers=own, timeout=timeout_s) as response:
             complete = True
             try:
                 for data in response.iter_bytes():
@@ -55,7 +57,7 @@ def record(
                 complete = False  # The bytes so far are the recording of a broken connection.
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         raise StreamError(f"cannot reach {shown_url(url)}: {logged_error(error)}") from error
-    return _recorded(url, sent, headers or {}, response, bytes(body), reads=tuple(reads), complete=complete)
+    return _recorded(url, sent, own, response, bytes(body), reads=tuple(reads), complete=complete)
 
 
 def _recorded(

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-from stream.checks import check_choice
+from stream.checks import check_choice, header_value
 from stream.errors import StreamValueError
 from stream.urls import server_url
 
@@ -41,9 +41,9 @@ PATHS = ("/chat/completions", "/api/chat", "/api")
 
 
 def key_for(host: str, *, asks_cloud: bool = False) -> str | None:
-    """The key in the environment that belongs to a host."""
+    """The key in the environment that belongs to a host; `StreamValueError` if no header can hold it."""
     names = ("OLLAMA_API_KEY",) if asks_cloud else KEYS.get(host, ())
-    return next(filter(None, map(os.environ.get, names)), None)
+    return next(filter(None, (header_value(name, os.environ.get(name, "")) for name in names)), None)
 
 
 def api_and_address(base_url: str, api: Literal["auto", "chat", "ollama"] = "auto") -> tuple[Api, str, str]:

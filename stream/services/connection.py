@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 from urllib.parse import urlsplit
 
+from stream.checks import header_value
 from stream.errors import StreamTypeError
 from stream.events import ServiceEvent, StreamFailed, ToolsLeftOut
 from stream.redaction import logged_list, logged_name
@@ -75,7 +76,7 @@ def connect(
     api_key : str or None
         `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, `ANTHROPIC_API_KEY` for
         Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google; no key for other hosts, and over plain
-        http none but the cloud's, if `OLLAMA_CLOUD_HOST` says so.
+        http none but the cloud's, if `OLLAMA_CLOUD_HOST` says so. White space around a key is not part of it.
     capabilities : ModelCapabilities or None
         The model's abilities with tools; `None` looks them up with `capabilities_of`.
     overrides : Path, str, Sequence[Mapping] or None
@@ -95,7 +96,7 @@ def connect(
     Raises
     ------
     StreamValueError
-        If the URL is not http(s), the model's name is empty, or `api` is unknown.
+        If the URL is not http(s), the model's name is empty, `api` is unknown, or no HTTP header can hold the key.
     MissingFeatureError
         If the `services` extra is not installed.
     """
@@ -107,7 +108,7 @@ def connect(
     asks_cloud = asks_cloud or host in CLOUD_HOSTS
     name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
     known = capabilities or capabilities_of(name, overrides)
-    key = api_key or (key_for(host, asks_cloud=asks_cloud) if is_private else None)
+    key = header_value("api_key", api_key or "") or (key_for(host, asks_cloud=asks_cloud) if is_private else None)
     waits = {"timeout": timeout_s, "connect": connect_timeout_s}
     endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits)
     options: dict[str, Any] = {"guide": guide, "usage": usage, "temperature": temperature}

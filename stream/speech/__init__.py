@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from stream.checks import check_choice
+from stream.checks import check_choice, header_value
 from stream.errors import SpeakerError
 from stream.speech.speaker import Speaker
 
@@ -31,7 +31,7 @@ async def choose_speaker(
     Raises
     ------
     StreamValueError, SpeakerError
-        If `name` is unknown, or the chosen speaker cannot be started.
+        If `name` is unknown, no HTTP header can hold the key, or the chosen speaker cannot be started.
     """
     check_choice("speaker", name, SPEAKERS)
     from stream.speech.espeak import EspeakSpeaker
@@ -45,7 +45,7 @@ async def choose_speaker(
             url,
             model=environment.get("CUES_SPEECH_MODEL", "gpt-4o-mini-tts"),
             voice=environment.get("CUES_SPEECH_VOICE", "alloy"),
-            api_key=environment.get("CUES_SPEECH_API_KEY"),
+            api_key=header_value("CUES_SPEECH_API_KEY", environment.get("CUES_SPEECH_API_KEY", "")),
         )
     else:
         speaker = VoiceLikeSpeaker() if name == "voice-like" else EspeakSpeaker(language or "en-us")

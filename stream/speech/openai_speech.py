@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from cues.extras import needed
+from stream.checks import header_value
 from stream.errors import SpeakerError
 from stream.redaction import logged_error
 from stream.speech.speaker import PhraseSpeaker, Speech
@@ -16,7 +17,7 @@ from stream.urls import server_url, shown_url
 
 __all__ = ["OpenAISpeaker"]
 
-OPENAI = "https://api.openai.com/v1"
+OPENAI, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 LONGEST_ERROR = 1 << 16
 """Bytes of an error that are read."""
 LONGEST_MESSAGE = 500
@@ -39,7 +40,8 @@ class OpenAISpeaker(PhraseSpeaker):
     model, voice : str
         Names that the server knows.
     api_key : str or None
-        `None` takes `OPENAI_API_KEY` for OpenAI, and sends no key to any other server.
+        `None` takes `OPENAI_API_KEY` for OpenAI, and sends no key to any other server. White space around a key is
+        not part of it; a `StreamValueError` is raised for one that no HTTP header can hold.
     """
 
     def __init__(
@@ -54,18 +56,16 @@ class OpenAISpeaker(PhraseSpeaker):
         self._url = f"{base_url or OPENAI}".rstrip("/") + "/audio/speech"
         server_url("base_url", self._url)
         self.name = f"{model} ({voice}) at {shown_url(base_url) if base_url else 'OpenAI'}"
-        self._api_key, self._model, self._voice = api_key, model, voice
+        self._api_key, self._model, self._voice = header_value("api_key", api_key or ""), model, voice
         self._client: Any = None
 
     async def start(self) -> None:
         """Make the client; no request is sent before the first phrase."""
         httpx2 = needed("httpx2", "services", "the speech server needs a client", SpeakerError)
         is_openai = urlsplit(self._url).hostname == urlsplit(OPENAI).hostname
-        key = self._api_key or (os.environ.get("OPENAI_API_KEY") if is_openai else None)
+        key = self._api_key or (header_value(OPENAI_KEY, os.environ.get(OPENAI_KEY, "")) if is_openai else "")
         if is_openai and not key:
-            raise SpeakerError(
-                f"{self.name} needs a key in OPENAI_API_KEY; CUES_SPEECH_URL names another speech server"
-            )
+            raise SpeakerError(f"{self.name} needs a key in {OPENAI_KEY}; CUES_SPEECH_URL names another speech server")
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._client = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(**WAITS_S))
 

@@ -410,12 +410,16 @@ def test_with_a_token_nothing_is_served_without_it():
         (["--base-url", "http://localhost:1/v1", "--model", "m", "--replay", "x.sse"], "give one of them"),
         (["--folder", "."], "give --base-url and --model"),
         (["--api-key-env", "NOT_SET"], "NOT_SET is empty"),
+        (["--api-key-env", "BLANK"], "BLANK is empty"),
+        (["--api-key-env", "ODD"], "ODD has U+000A as character 3; an HTTP header takes printable ASCII alone"),
         (["--certfile", __file__], "both --certfile and --keyfile"),
         (["--host", "0.0.0.0"], "ssh -L 8486:127.0.0.1:8486"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_arguments_are_refused_with_advice(arguments, message):
+def test_wrong_arguments_are_refused_with_advice(monkeypatch, arguments, message):
+    monkeypatch.setenv("BLANK", " \r")
+    monkeypatch.setenv("ODD", "of\nmine")
     result = CliRunner().invoke(group, ["live", *arguments], terminal_width=1000)
     assert result.exit_code == 2
     assert message in result.output
@@ -431,7 +435,7 @@ def test_a_server_gets_the_key_that_it_is_given_and_not_openais(monkeypatch, giv
         targets.extend(options.targets)
 
     monkeypatch.setenv("OPENAI_API_KEY", "of openai")
-    monkeypatch.setenv("MINE", "of mine")
+    monkeypatch.setenv("MINE", "of mine\r")
     monkeypatch.setattr("cues.cli.live.browser.command._serve", serve)
     result = CliRunner().invoke(group, ["live", "--base-url", "http://h:1/v1", "--model", "m", *given])
     assert result.exit_code == 0

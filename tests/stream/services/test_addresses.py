@@ -1,6 +1,7 @@
 """Which server is asked, at which path, with which key."""
 
 import asyncio
+import os
 import sys
 
 import pytest
@@ -8,9 +9,12 @@ import pytest
 import stream
 from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import TextDelta
+from stream.replay.recorder import record
 from stream.replay.server import ReplayServer
 from stream.services import connection as connection_module
 from stream.services.addresses import api_and_address, key_for
+from stream.speech import choose_speaker
+from stream.speech.openai_speech import OpenAISpeaker
 from stream.urls import shown_url
 from tests.support.model_server import QUESTION, chat, raw_server, says, tool
 
@@ -187,6 +191,50 @@ def test_the_key_is_sent_as_a_bearer_token_and_none_without_one(monkeypatch, api
     for head in asyncio.run(asyncio.wait_for(go(), 20.0)):
         assert (b"authorization: bearer mine\r\n" in head.lower()) is (key is not None)
         assert key or b"authorization" not in head.lower()
+
+
+@pytest.mark.parametrize("key", ["sk-mine\r", "sk-mine\n", "\tsk-mine ", "sk-mine\u00a0"])
+def test_white_space_around_a_key_is_not_sent(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert key_for("api.openai.com") == "sk-mine"
+
+    async def go():
+        heads = []
+
+        async def answer(head, _reader, writer):
+            heads.append(head)
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+
+        async with raw_server(answer) as url, stream.connect(url, "m", api_key=key) as connection:
+            [_ async for _ in connection.chat(QUESTION)]
+        return heads
+
+    (head,) = asyncio.run(asyncio.wait_for(go(), 20.0))
+    assert b"authorization: bearer sk-mine\r\n" in head.lower()
+
+
+@pytest.mark.parametrize(("odd", "place"), [("sk-\r\nhunter2", 4), (" sk-hunter\x002", 11), ("sk-hunt\u2026r2\n", 8)])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(monkeypatch, odd, place):
+    monkeypatch.setattr(
+        "os.environ", {"OPENAI_API_KEY": odd, "CUES_SPEECH_URL": "http://h/v1", "CUES_SPEECH_API_KEY": odd}
+    )
+    places = {
+        "api_key": [
+            lambda: stream.connect("http://h/v1", "m", api_key=odd),
+            lambda: OpenAISpeaker("http://h", api_key=odd),
+        ],
+        "OPENAI_API_KEY": [
+            lambda: stream.connect("https://api.openai.com/v1", "m"),
+            lambda: asyncio.run(OpenAISpeaker().start()),
+        ],
+        "CUES_SPEECH_API_KEY": [lambda: asyncio.run(choose_speaker(environment=os.environ))],
+        "the header authorization": [lambda: record("http://h/v1", {}, headers={"authorization": odd})],
+    }
+    for name, ways in places.items():
+        for use in ways:
+            with pytest.raises(StreamValueError, match=rf"^{name} has U\+.* as character {place}; ") as raised:
+                use()
+            assert "hun" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

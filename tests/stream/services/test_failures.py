@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 
+import anthropic
 import openai
 import pytest
 
@@ -243,6 +244,47 @@ def test_an_answer_that_is_not_http_is_not_quoted(answer):
     for failed in asyncio.run(go()):
         assert isinstance(failed, StreamFailed)
         assert "hunter" not in str(failed)
+
+
+@pytest.mark.parametrize("package", ["openai", "anthropic"])
+def test_a_key_that_a_client_cannot_send_is_not_quoted(package):
+    async def go():
+        async with answers() as (url, asked):
+            if package == "openai":
+                client = openai.AsyncOpenAI(base_url=url, api_key="hunter2\n", max_retries=0)
+                request = client.chat.completions.create(model="m", messages=QUESTION, stream=True)
+            else:
+                client = anthropic.AsyncAnthropic(base_url=url, auth_token="hunter2\n", max_retries=0)
+                request = client.messages.create(model="m", max_tokens=9, messages=QUESTION, stream=True)
+            async with client:
+                return asked, [event async for event in stream.read(request)]
+
+    asked, (failed,) = asyncio.run(go())
+    assert not asked
+    assert failed.message == "Connection error: Illegal header value"
+
+
+QUOTING = {
+    "h11": "Illegal header value b'Bearer hunter2\\n'",
+    "h2": "Received header value surrounded by whitespace b'Bearer hunter2 '",
+    "http.client": "Invalid header value b'Bearer hunter2\\n'",
+    "requests": "Invalid leading whitespace, reserved character, or return character(s) in header value: 'Bearer hunter2\\n'",
+    "a name": "Illegal header name b'Bearer hunter2'",
+}
+
+
+@pytest.mark.parametrize("client", QUOTING)
+def test_no_client_quotes_a_header(client):
+    async def failing():
+        raise RuntimeError(QUOTING[client])
+        yield
+
+    async def go():
+        return [event async for event in stream.read(failing())]
+
+    (failed,) = asyncio.run(go())
+    assert failed.message.split(" header ")[1][:5] in ("value", "name")
+    assert "hunter2" not in failed.message
 
 
 def test_a_servers_own_words_in_place_of_json_are_shown():
