@@ -27,6 +27,7 @@ from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_f
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id, sendable_text
 from stream.services.chat_request import Message, present
+from stream.services.mcp_forms import is_mcp_result, mcp_field, mcp_text
 from stream.services.tool import Tool
 
 __all__ = ["Answer", "run_tool", "words_of"]
@@ -146,7 +147,11 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -
         return True, f"The tool took longer than {timeout_s:g} s."
     value, error = outcome[0] if outcome else (None, asyncio.CancelledError())
     try:
-        return (True, words_of(error)) if error else (bool(getattr(value, "isError", False)), _as_text(value))
+        return (
+            (True, words_of(error))
+            if error
+            else (is_mcp_result(value) and bool(mcp_field(value, "isError")), _as_text(value))
+        )
     except Exception as failure:  # noqa: BLE001  (the tool's own class)
         return True, words_of(failure)
 
@@ -199,7 +204,6 @@ def _as_text(value: Any) -> str:
     """A tool's result as text for the model: text unchanged, the texts of an MCP result, anything else as JSON."""
     if value is None or isinstance(value, str):
         return sendable_text(value or "")
-    parts = getattr(value, "content", None)
-    if isinstance(parts, list):
-        return sendable_text("\n".join(part.text for part in parts if hasattr(part, "text")))
+    if is_mcp_result(value):
+        return sendable_text(mcp_text(value))
     return sendable_text(json.dumps(value, ensure_ascii=False, default=str))

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias, get_type_hints
 from cues.extras import needed
 from stream.checks import check_number
 from stream.errors import MissingFeatureError, StreamTypeError, StreamValueError
+from stream.services.mcp_forms import mcp_field
 
 __all__ = ["Tool", "ToolLike", "as_tools", "tool_choice_field"]
 
@@ -19,7 +20,6 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/:]{0,63}")
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 CHOICE_WORDS = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 """Mistral says `any` for the `required` of OpenAI, vLLM and llama-server."""
-MCP_FIELDS = ("name", "title", "description", "inputSchema")
 PYDANTIC = ("pydantic", "services", "tools from functions need pydantic", MissingFeatureError)
 
 
@@ -92,9 +92,9 @@ class Tool:
             inner = source.get("function", source)
             if not isinstance(inner, Mapping) or "name" not in inner:
                 raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
-            schema = inner.get("parameters") or inner.get("inputSchema") or NO_ARGUMENTS
+            schema = inner.get("parameters") or mcp_field(inner, "inputSchema") or NO_ARGUMENTS
             return cls(name=inner["name"], description=inner.get("description") or "", parameters=schema)
-        if hasattr(source, "inputSchema"):
+        if hasattr(source, "inputSchema") or hasattr(source, "input_schema"):
             return cls.of_mcp(source)
         if callable(source):
             return cls.of_function(source)
@@ -108,13 +108,12 @@ class Tool:
 
         `call(name, arguments)` runs it, such as an MCP session's `call_tool`; `group` is the server's name.
         """
-        entry: Any = listed if isinstance(listed, Mapping) else {key: getattr(listed, key, None) for key in MCP_FIELDS}
-        if not isinstance(entry.get("inputSchema"), Mapping):
-            raise StreamValueError(f"an MCP tool has inputSchema {entry.get('inputSchema')!r}; it must be an object")
-        name = entry["name"]
+        name, schema = mcp_field(listed, "name"), mcp_field(listed, "inputSchema")
+        if not isinstance(schema, Mapping):
+            raise StreamValueError(f"an MCP tool has inputSchema {schema!r}; it must be an object")
         function = None if call is None else lambda **arguments: call(name, arguments)
-        description = entry.get("description") or entry.get("title") or ""
-        return cls(name=name, description=description, parameters=entry["inputSchema"], function=function, group=group)
+        description = mcp_field(listed, "description") or mcp_field(listed, "title") or ""
+        return cls(name=name, description=description, parameters=schema, function=function, group=group)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> Self:

@@ -268,7 +268,8 @@ QUOTING = {
     "h11": "Illegal header value b'Bearer hunter2\\n'",
     "h2": "Received header value surrounded by whitespace b'Bearer hunter2 '",
     "http.client": "Invalid header value b'Bearer hunter2\\n'",
-    "requests": "Invalid leading whitespace, reserved character, or return character(s) in header value: 'Bearer hunter2\\n'",
+    "requests": "Invalid leading whitespace, reserved character(s), or return character(s) "
+    "in header value: 'Bearer hunter2\\n'",
     "a name": "Illegal header name b'Bearer hunter2'",
 }
 

@@ -1,17 +1,21 @@
 """One type of tool from many sources; the sample pair; what may stand in a debug log."""
 
 import ast
+import asyncio
 import enum
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Annotated, Literal
 
+import mcp.types
 import pytest
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
+from stream.services.answer import run_tool
 from tests.support.model_server import chat, running, says
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -23,10 +27,13 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
         {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA}},
         {"name": "w", "description": "d", "parameters": SCHEMA},
         {"name": "w", "description": "d", "inputSchema": SCHEMA},
+        {"name": "w", "description": "d", "input_schema": SCHEMA},
         SimpleNamespace(name="w", title=None, description="d", inputSchema=SCHEMA),
+        SimpleNamespace(name="w", title=None, description="d", input_schema=SCHEMA),
+        mcp.types.Tool.model_validate({"name": "w", "description": "d", "inputSchema": SCHEMA}),
         stream.Tool(name="w", description="d", parameters=SCHEMA),
     ],
-    ids=["openai", "bare", "mcp dict", "mcp object", "tool"],
+    ids=["openai", "bare", "mcp dict", "mcp dict in snake case", "mcp object", "mcp 2 object", "mcp package", "tool"],
 )
 def test_every_form_of_a_tool_makes_the_same_tool(source):
     assert stream.Tool.of(source) == stream.Tool(name="w", description="d", parameters=SCHEMA)
@@ -84,6 +91,61 @@ def test_arguments_are_converted_to_the_hinted_types_when_the_tool_runs():
     exchange = running(server, [visit])
     assert seen == [(Place("Oslo", "NO"), 3.0)]
     assert exchange.results == [("visit", False, "ok")]
+
+
+STRUCTURED = ("structuredContent", "structured_content")  # a dict in every form
+SNAKE = {"isError": "is_error", "structuredContent": "structured_content"}
+
+
+def objects(value):
+    if isinstance(value, list):
+        return [objects(one) for one in value]
+    if isinstance(value, dict):
+        fields = {name: one if name in STRUCTURED else objects(one) for name, one in value.items()}
+        return SimpleNamespace(**fields)
+    return value
+
+
+def snake(result):
+    return {SNAKE.get(name, name): value for name, value in result.items()}
+
+
+RESULT = mcp.types.CallToolResult
+FILE = {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "of a file"}}
+TEXT = {"type": "text", "text": "12 degrees"}
+IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+RESULTS = {
+    "a text": ({"content": [TEXT, IMAGE]}, (False, "12 degrees")),
+    "an error": ({"content": [TEXT], "isError": True}, (True, "12 degrees")),
+    "an embedded file": ({"content": [TEXT, FILE], "isError": False}, (False, "12 degrees\nof a file")),
+    "structured alone": ({"content": [], "structuredContent": {"t": 12}, "isError": False}, (False, '{"t": 12}')),
+    "nothing": ({"content": [], "isError": False}, (False, "")),
+}
+FORMS = {
+    "dict": lambda result: result,
+    "dict in snake case": snake,
+    "object": objects,
+    "object in snake case": lambda result: objects(snake(result)),
+    "package": RESULT.model_validate,
+    "package's dict": lambda result: RESULT.model_validate(result).model_dump(),
+    "package's dict by alias": lambda result: RESULT.model_validate(result).model_dump(by_alias=True),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("result", RESULTS)
+def test_every_form_of_an_mcp_result_is_its_text_and_whether_it_failed(form, result):
+    sent, wanted = RESULTS[result]
+    tool = stream.Tool(name="w", function=lambda: FORMS[form](sent))
+    assert asyncio.run(run_tool(tool, {}, 10.0)) == wanted
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"content": ["a"]}, {"content": []}, {"content": "a", "isError": True}, {"content": [{"type": "chapter"}]}],
+)
+def test_a_dict_that_is_no_mcp_result_reaches_the_model_whole(value):
+    assert asyncio.run(run_tool(stream.Tool(name="w", function=lambda: value), {}, 10.0)) == (False, json.dumps(value))
 
 
 def test_an_mcp_session_runs_the_tools_that_it_lists():
