@@ -225,7 +225,7 @@ class Connection:
         sent = {entry["function"]["name"] for entry in offered}
         words = guidance((tool for tool in wanted if tool.name in sent), self.capabilities) if self.guide else ""
         while True:
-            refused: Part | None = None
+            refused, has_begun = None, False
             had: dict[Part, bool] = {
                 "tool_choice": fields["tool_choice"] is not None,
                 "tools": bool(offered),
@@ -242,10 +242,10 @@ class Connection:
             ask = partial(self._endpoint.ask, body, names or None)
             async with aclosing(with_retries(ask, self._retries, parts)) as events:
                 async for event in events:
-                    if isinstance(event, StreamFailed):
-                        refused = refused_part(event, parts)
-                        if refused:
-                            break
+                    # The beginning of an answer is spoken already: it is not asked for twice.
+                    if isinstance(event, StreamFailed) and not has_begun and (refused := refused_part(event, parts)):
+                        break
+                    has_begun = True
                     yield event
             if not refused:
                 return

@@ -25,23 +25,33 @@ TRANSIENT_CODES = frozenset({
 
 REFUSAL_STATUS = frozenset({400, 404, 422, 500, 501})
 Part: TypeAlias = Literal["tool_choice", "tools", "think_value", "thinking"]
+# A refused field, up to its name, which may stand in a list of names.
+_FIELD = (
+    r"\b(unsupported|unrecognized|unknown|extra|unexpected) (\w+ ){0,2}"
+    r"(param(eter)?|arg(ument)?|field|input|key|name|propert(y|ie))(s|\(s\))?"
+    r"(,? (supplied|provided|field|are not permitted|in (the )?(body|object|request)))*"
+    r"\W{1,4}([\w'\"`]+, ?){0,9}['\"`]?"
+)
+# After a refused field's name, also where it ends the `loc` of FastAPI.
+_NOT_TAKEN = (
+    r"\b\W{0,6}(msg\W{1,5})?(extra (input|field)s|(is|are|was) (not (permitted|allowed)|unexpected|unsupported)\b)"
+)
+# A path that goes on after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
+_ENDS = r"\b(?!['\"]?(\.\w|\[|, ?\d))"
 # As servers word it: tests/stream/services/test_refusals.py has the whole sentences.
 REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
     "tool_choice": re.compile(
-        r"(support|unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\btool_choice\b"
+        rf"(support|unsupported)\b.{{0,60}}\btool_choice\b|{_FIELD}tool_choice\b"
         r"|\btool_choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b",
         re.IGNORECASE | re.DOTALL,
     ),
     "tools": re.compile(
         r"does not support (tools|tool use|tool calling|functions?)\b"
-        r"|(tools?|functions?)( use| calling|_choice)?[`'\"]? (is|are) not (supported|enabled)"
+        r"|(?<!parallel )(?<!\d )\b(tools?|functions?)( use| calling|_choice)?[`'\"]? (is|are) not (supported|enabled)"
         r"|enable-auto-tool-choice|tool-call-parser|support tool use|requires --jinja"
         r"|support the provided ['\"]?tool_choice"
         r"|does not support parameters: \[[^\]]*\b(tools|tool_choice|functions)\b"
-        # A path that goes on after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
-        r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}"
-        r"\b(tools(?!['\"]?(\.\w|\[|, \d))|tool_choice|functions)\b"
-        r"|\b(tools(?!['\"]?(\.\w|\[|, \d))|tool_choice)\b.{0,60}\b(extra|not permitted|not allowed|unexpected)",
+        rf"|{_FIELD}(tools|tool_choice|functions){_ENDS}|(?<!\d )\b(tools|tool_choice|functions){_ENDS}{_NOT_TAKEN}",
         re.IGNORECASE | re.DOTALL,
     ),
     "think_value": re.compile(
@@ -51,7 +61,7 @@ REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
     "thinking": re.compile(
         r"does not support (thinking|reasoning)|(thinking|reasoning(_effort)?)[`'\"]? (is|are) not supported"
         r"|does not support parameters: \[[^\]]*\b(thinking|reasoning_effort)\b"
-        r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\b(think|reasoning_effort)\b",
+        rf"|{_FIELD}(think|reasoning_effort)\b|\b(think|reasoning_effort){_NOT_TAKEN}",
         re.IGNORECASE | re.DOTALL,
     ),
 }

@@ -1,12 +1,16 @@
 """Refusals of tools and of thinking, as servers word them, on both endpoints."""
 
+import asyncio
 import json
 
 import pytest
 
+import stream
 from stream.events import StreamFailed, ToolsLeftOut
 from stream.replay.recording import Recording
-from tests.support.model_server import BOTH, TOOLS, Twice, chat, says
+from stream.services.retrying import refused_part
+from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, says
+from tests.support.repairing import answers, event, http_answer
 
 EXTRA = [{"type": "extra_forbidden", "loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]
 LITELLM = "litellm.UnsupportedParamsError: mistral does not support parameters: ['{}'], for model=mistral-tiny"
@@ -56,8 +60,64 @@ OTHERS = {
         400,
         {"error": {"message": "Unknown parameter: 'tools.function.strict'."}},
     ),
+    "a call of gpt-oss that vLLM cannot read": (
+        500,
+        {"error": {"message": 'unexpected tokens remaining in message header: Some("to=functions.read_file")'}},
+    ),
     "gateway": (502, {"error": {"message": "does not support tools"}}),
 }
+
+
+# Faults of an answer, of one tool, of another field or of the number of tools.
+NO_REFUSALS = [
+    'unexpected tokens remaining in message header: Some("to=functions.get_weather<|channel|>commentary")',
+    "Unexpected token 200002 while expecting start token 200006",
+    "Unknown recipient: functions.get_weather",
+    "unknown channel: commentary to=functions.f",
+    "An unknown error occurred while running the tools server",
+    "Unexpected error: too many tools in request",
+    "Unsupported schema keyword 'oneOf' in tools",
+    "Unknown parameter: 'tools.function.strict'.",
+    "Unknown name \"strict\" at 'tools[0].function_declarations[0]': Cannot find field.",
+    "Extra data: line 1 column 20 (char 19) in functions",
+    "Invalid 'tools': unexpected empty array. Expected an array with minimum length 1.",
+    "Unexpected item type in content for functions",
+    "too many tools; more than 128 are not allowed",
+    "More than 128 tools are not allowed",
+    "More than 64 functions are not supported",
+    "Request contains 40 tools, which is not allowed for your tier; at most 32",
+    "Unsupported parameter: 'max_tokens' is not supported with this model when tools are used",
+    "Unexpected value for temperature (tools are enabled)",
+    "Unrecognized request argument supplied: parallel_tool_calls",
+    "Parallel function calling is not supported with this model",
+    "Invalid value: unknown model; see https://host/docs/functions",
+    "unexpected end of the think block",
+    "I think the server is unexpected",
+]
+REFUSALS = {
+    "Unrecognized request argument supplied: tools": "tools",
+    "Unrecognized request arguments supplied: parallel_tool_calls, tools": "tools",
+    "Unknown parameter: 'tools'.": "tools",
+    'Invalid JSON payload received. Unknown name "tools": Cannot find field.': "tools",
+    "create() got an unexpected keyword argument 'tools'": "tools",
+    "unknown field `tools`, expected one of `model`, `messages`": "tools",
+    "Unrecognized key(s) in object: 'tools'": "tools",
+    "Additional properties are not allowed ('tools' was unexpected)": "tools",
+    "Extra inputs are not permitted, field: 'tools', value: []": "tools",
+    "tools: Extra inputs are not permitted": "tools",
+    "body.tools\n  Extra inputs are not permitted [type=extra_forbidden]": "tools",
+    "property 'tools' is unsupported": "tools",
+    '[{"loc": ["body", "tools"], "msg": "extra fields not permitted", "type": "value_error.extra"}]': "tools",
+    "Unrecognized request argument supplied: tool_choice": "tool_choice",
+    "Unrecognized request argument supplied: reasoning_effort": "thinking",
+    "think: Extra inputs are not permitted": "thinking",
+}
+
+
+@pytest.mark.parametrize("words", [*NO_REFUSALS, *REFUSALS])
+def test_a_part_was_refused_if_the_servers_words_name_the_field_or_the_ability(words):
+    failed = StreamFailed(words, status=400)
+    assert refused_part(failed, ("tool_choice", "tools", "think_value", "thinking")) == REFUSALS.get(words)
 
 
 class Refusing:
@@ -128,3 +188,16 @@ def test_a_refused_choice_is_left_out_of_that_request_and_the_tools_stay(endpoin
 def test_a_refusal_of_tools_with_a_status_of_a_passing_fault_is_not_sent_again():
     exchange = chat(refusing(*OF_TOOLS["llama-server"], refuses_tools_only=True), tools=TOOLS)
     assert ["tools" in body for body in exchange.bodies] == [True, False]
+
+
+def test_nothing_is_asked_again_once_a_part_of_the_answer_was_given():
+    error = {"error": {"message": "This model does not support tools", "code": 500}}
+
+    async def go():
+        body = event("Let me look.") + b"data: %b\n\n" % json.dumps(error).encode()
+        async with answers(*[http_answer(body)] * 2) as (url, requests), stream.connect(url, "m") as connection:
+            said = [event async for event in connection.chat(QUESTION, tools=TOOLS)]
+        return said, len(requests), connection.capabilities.tools
+
+    (text, failed), n_requests, has_tools = asyncio.run(go())
+    assert (text.text, failed.status, n_requests, has_tools) == ("Let me look.", 500, 1, True)
