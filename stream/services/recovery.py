@@ -45,7 +45,8 @@ class Fallback:
     Attributes
     ----------
     load_tools : Callable
-        Returns the tools, sync or async; called when they are needed. Each tool must have a function.
+        Returns the tools, sync or async; called when they are needed. Each tool must have a function. If it fails, or
+        the tools are faulty, the log has a warning and the empty answer stands.
     guidance : str
         Added to the system prompt of that question.
     first : tuple[str, ...]
@@ -154,14 +155,14 @@ class Recovery(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         try:
             loaded = fallback.load_tools()
-            tools = await loaded if inspect.isawaitable(loaded) else loaded
-        except Exception as error:  # noqa: BLE001  (a server of tools that is not there must not end the turn)
+            tools = as_tools(await loaded if inspect.isawaitable(loaded) else loaded)
+            # False sorts first: the tools of the first pattern, then those of the second, and so on.
+            ordered = sorted(tools, key=lambda tool: [not fnmatchcase(tool.name, one) for one in fallback.first])
+            runner = ToolRunner(self._source, ordered, told=fields.pop("told", "hide"))
+        except Exception as error:  # noqa: BLE001  (tools that are faulty or not there must not end the turn)
             kind = type(error).__name__  # Its words may hold an address with a password.
             logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
             return
-        # False sorts first: the tools of the first pattern, then those of the second, and so on.
-        ordered = sorted(as_tools(tools), key=lambda tool: [not fnmatchcase(tool.name, one) for one in fallback.first])
-        runner = ToolRunner(self._source, ordered, told=fields.pop("told", "hide"))
         names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
             async for event in events:

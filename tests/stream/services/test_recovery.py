@@ -154,3 +154,32 @@ def test_a_fallback_whose_tools_cannot_be_loaded_leaves_the_empty_answer_and_a_w
     assert attempts.snapshot()["qwen3:8b"]["retry"]["failure"] == 2
     assert "The fallback's tools could not be loaded (qwen3:8b): ConnectionError" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def lazy():
+    yield stream.Tool(name="search", function=print)
+    raise ConnectionError("no browser at user:hunter2@host")
+
+
+FAULTY = {
+    "two of one name": (lambda: [stream.Tool(name="hunter2", function=print)] * 2, "StreamValueError"),
+    "a wrong schema": (
+        lambda: [stream.Tool(name="s", function=print, parameters={"properties": {"q": {"type": "hunter2"}}})],
+        "StreamValueError",
+    ),
+    "no function": (lambda: [stream.Tool(name="hunter2")], "StreamValueError"),
+    "a list that fails while it is read": (lazy, "ConnectionError"),
+    "no list": (lambda: 2, "StreamTypeError"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_fallback_with_faulty_tools_leaves_the_empty_answer_and_a_warning(caplog, endpoint, fault):
+    load, kind = FAULTY[fault]
+    fallback = stream.services.Fallback(load_tools=load)
+    exchange = recovering("ollama-silent", endpoint, stream.services.Attempts(), fallback=fallback)
+    assert [again.how for again in exchange.of(stream.AskedAgain)] == ["without_tools", "fallback"]
+    assert exchange.of(stream.Finish) == [stream.Finish("stop")]
+    assert f"The fallback's tools could not be loaded (qwen3:8b): {kind}" in caplog.text
+    assert "hunter2" not in caplog.text
