@@ -71,7 +71,7 @@ def command(
         server["base_url"] = server["base_url"] or local_address()
         server["model"] = server["model"] or default_model()
         target = Target(**server, tools=stream.services.filesystem_tools(folder) if folder else _tools(tools))
-        title = f"{target.model} at {target.base_url}"
+        title = f"{target.model} at {target.shown}"
     files: Any = {"out": out, "stem": "speak", "title": title, "as_json": as_json}
     asyncio.run(speak_turn(target, messages, clock=clock, speaker=speaker, pack=pack, **files))
 

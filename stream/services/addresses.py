@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from stream.checks import check_choice, header_value
 from stream.errors import StreamValueError
-from stream.urls import server_url
+from stream.urls import server_url, shown_url
 
 __all__ = [
     "CLOUD_HOSTS",
@@ -98,7 +98,7 @@ def _of_variable(name: str) -> str | None:
         parts, host, port = urlsplit(""), None, None
     if parts.scheme not in ("http", "https") or (not host and (marked or port is None)):
         raise StreamValueError(
-            f"{name} is {text!r}; it must be an address, such as 'host', 'host:11434' or 'http://host'"
+            f"{name} is {shown_url(text)!r}; it must be an address, such as 'host', 'host:11434' or 'http://host'"
         )
     ending = f":{port}" if port is not None else "" if marked else f":{OLLAMA_PORT}"
     path = _before_api(parts.path)

@@ -27,6 +27,7 @@ from stream.session import VoiceSession
 from stream.session.turn_record import Sounded, TurnRecord
 from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
+from stream.urls import shown_url
 
 __all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn"]
 
@@ -48,6 +49,11 @@ class Target:
     tools: Sequence[stream.Tool] = ()
     rounds: int | None = None
     source: Callable[[Callable[[Any], None]], ChatSource] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The server's address without user, password and query; what stands in its place if `source` answers."""
+        return self.base_url if self.source is not None else shown_url(self.base_url)
 
     @contextlib.asynccontextmanager
     async def opened(self, tap: Callable[[Any], None]) -> AsyncIterator[ChatSource]:
@@ -140,7 +146,7 @@ async def speak_turn(
             click.echo(f"cues: {error}", err=True)
     elif journal.interrupted:
         raise KeyboardInterrupt
-    _report(journal, files, voice.name, target.base_url, as_json=as_json)
+    _report(journal, files, voice.name, target.shown, as_json=as_json)
 
 
 def _report(journal: TurnRecord, files: TurnFiles, speaker: str, server: str, *, as_json: bool) -> None:

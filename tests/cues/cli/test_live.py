@@ -442,6 +442,17 @@ def test_a_server_gets_the_key_that_it_is_given_and_not_openais(monkeypatch, giv
     assert [target.api_key for target in targets] == [key]
 
 
+def test_a_password_in_a_servers_address_is_shown_neither_in_the_terminal_nor_on_the_page(monkeypatch):
+    told = []
+
+    async def serve(_, hello, *__):
+        told.append(hello["answers"])
+
+    monkeypatch.setattr("cues.cli.live.browser.command._serve", serve)
+    CliRunner().invoke(group, ["live", "--base-url", "http://me:hunter2@h:1/v1", "--model", "m"])
+    assert told == ["m at http://h:1/v1"]
+
+
 FIRST_TURN = """
 import asyncio, gc, sys
 from cues.cli._page_server import watched_bank

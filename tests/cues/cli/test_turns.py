@@ -94,6 +94,16 @@ def test_a_server_that_refuses_is_named_with_its_status_and_words(tmp_path):
     assert 'model "x" not found' in one_line(result)
 
 
+def test_a_password_in_a_servers_address_is_not_shown(tmp_path):
+    (tmp_path / "busy.ndjson").write_text('{"error":{"message":"busy"}}')
+    (tmp_path / "busy.http.json").write_text('{"status": 403, "headers": {"content-type": "application/json"}}')
+    with replayed("busy.ndjson", cwd=tmp_path) as url:
+        own = url.replace("http://", "http://me:hunter2@")
+        result = cues("speak", "hi", "--base-url", own, "--model", "x", "--speaker", "voice-like", cwd=tmp_path)
+    assert result.returncode == 1
+    assert f"{url} answered HTTP 403: busy" in one_line(result)
+
+
 def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     call = '"tool_calls":[{"index":0,"id":"c1","function":{"name":"list_directory","arguments":"{}"}}]'

@@ -128,6 +128,12 @@ def test_a_variable_that_holds_no_address_is_named_in_the_error(environment, nam
         stream.connect(model="m")
 
 
+def test_a_password_in_a_variable_that_holds_no_address_is_not_shown(environment):
+    environment(OLLAMA_HOST="http://me:hunter2@host:99999")
+    with pytest.raises(StreamValueError, match=r"OLLAMA_HOST is 'http://host:99999'"):
+        stream.connect(model="m")
+
+
 @pytest.mark.parametrize("scheme", ["", "http://"])
 def test_the_server_that_the_variables_name_is_asked_for_their_model(environment, scheme):
     async def go():

@@ -93,7 +93,7 @@ def command(
     cues.warm_up()
     options = ConversationOptions(targets=targets, bank=watched_bank(pack), speaker=speaker, system=system)
     hello = {
-        "answers": f"{model} at {base_url}" if base_url else "recordings of model servers",
+        "answers": f"{model} at {targets[0].shown}" if base_url else "recordings of model servers",
         "buffer_ms": buffer_ms,
         "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
     }
