@@ -81,7 +81,9 @@ def _in_url(url: str) -> Iterator[str]:
 def _in_headers(headers: Mapping[str, str]) -> Iterator[str]:
     for name, value in headers.items():
         if name.lower() not in PUBLIC_HEADERS:
-            yield from (value, *value.split())
+            yield value
+            if "auth" in name.lower():
+                yield from value.split()  # `Bearer KEY`; words of other headers, such as a title, are the answer's, too
             if name.lower() == "cookie":
                 yield from (pair.partition("=")[2].strip() for pair in value.split(";"))
             scheme, _, code = value.strip().partition(" ")

@@ -54,6 +54,12 @@ def test_the_value_of_a_cookie_is_hidden_without_its_name():
     assert hidden == f"{'*' * len(KEY)}, session".encode()
 
 
+def test_the_words_of_a_title_are_not_secrets():
+    headers = {"X-Title": "Home Assistant", "X-My-Auth": f"Custom {KEY}"}
+    said = f'{{"role": "assistant", "content": "{KEY}"}}'.encode()
+    assert Secrets("http://h/", headers).hide(said) == said.replace(KEY.encode(), b"*" * len(KEY))
+
+
 def test_words_that_every_client_sends_are_not_secrets():
     sent = {"Host": "localhost:8000", "Accept-Encoding": "identity", "Connection": "keep-alive", "X-Api-Key": KEY}
     said = b"Your Identity card, at localhost:8000; keep-alive."
