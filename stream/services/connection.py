@@ -165,8 +165,8 @@ class Connection:
         page = self._endpoint.page
         shown = await page("POST", f"{self.base_url}/api/show", json={"model": self.model})
         if shown:
-            self.capabilities = with_server_word(self.capabilities, shown)
             version = (await page("GET", f"{self.base_url}/api/version")).get("version")
+            self.capabilities = with_server_word(self.capabilities, shown, version)
             self.server_too_old = too_old(version, self.model, self.capabilities)
             if self.server_too_old:
                 logger.warning("%s", self.server_too_old)

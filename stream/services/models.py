@@ -75,6 +75,8 @@ CHOICES: dict[str, tuple[object, ...]] = {
     for name, hint in get_type_hints(ModelCapabilities).items()
     if name != "source" and hint not in (str, int)
 }
+LISTS_THINKING = (0, 9, 0)
+"""First Ollama whose `/api/show` can list "thinking"; it has listed "tools" since 0.6.4."""
 KEYS = {field.name for field in dataclasses.fields(ModelCapabilities)} - {"family", "source"}
 
 
@@ -132,10 +134,11 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     return _made({**_table()["default"], **found, **over}, "override" if over else "table" if found else "default")
 
 
-def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> ModelCapabilities:
+def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any], version: object = None) -> ModelCapabilities:
     """The capabilities, with `tools` and `reasoning` corrected by an answer of Ollama's `/api/show`.
 
-    A model that the table does not know is looked up by the family in the answer.
+    A model that the table does not know is looked up by the family in the answer. An Ollama whose `version` cannot
+    list "thinking" does not deny it.
     """
     words, details = shown.get("capabilities"), shown.get("details")
     if known.source == "default" and isinstance(details, dict):
@@ -143,7 +146,9 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
         known = capabilities_of(family if isinstance(family, str) else "")
     if not isinstance(words, list) or known.source == "override":
         return known
-    reasoning = known.reasoning or "thinking" in words
+    running = _version_of(version)
+    cannot_tell = running is not None and any(running) and running < LISTS_THINKING  # 0.0.0: built from source
+    reasoning = "thinking" in words or (known.reasoning and cannot_tell)
     return dataclasses.replace(known, tools="tools" in words, reasoning=reasoning, source="server")
 
 

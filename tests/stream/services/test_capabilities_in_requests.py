@@ -126,7 +126,8 @@ def test_a_server_that_refuses_thinking_and_tools_is_asked_without_either(endpoi
 
 @BOTH
 @pytest.mark.parametrize("thinks", [True, False])
-def test_think_is_not_sent_where_the_server_has_said_that_the_model_does_not_think(endpoint, thinks):
+@pytest.mark.parametrize("model", ["house-model", "qwen3:8b"], ids=["unknown", "reasoning by the table"])
+def test_think_is_not_sent_where_the_server_has_said_that_the_model_does_not_think(endpoint, model, thinks):
     words = ["completion", "thinking"] if thinks else ["completion"]
     server = says([["say", "Hello."]], pages={"/api/show": {"capabilities": words}})
 
@@ -136,7 +137,7 @@ def test_think_is_not_sent_where_the_server_has_said_that_the_model_does_not_thi
             async for event in self.connection.chat(messages, **fields):
                 yield event
 
-    exchange = chat(server, endpoint=endpoint, model="house-model", think="low", wrap=Learning)
+    exchange = chat(server, endpoint=endpoint, model=model, think="low", wrap=Learning)
     assert bool({"reasoning_effort", "think"} & set(exchange.bodies[0])) is thinks
 
 

@@ -117,6 +117,18 @@ def test_a_server_that_can_tell_is_asked_and_believed(endpoint):
     assert learned.source == "server"
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("version", "reasoning"),
+    [("0.9.0", False), ("0.13.1", False), ("0.0.0", False), (None, False), ("0.8.0", True), ("0.6.4", True)],
+)
+def test_a_server_that_does_not_list_thinking_denies_it_unless_it_is_too_old_to_list_it(endpoint, version, reasoning):
+    shown = {"/api/show": {"capabilities": ["completion", "tools"], "details": {"family": "qwen3"}}}
+    pages = shown if version is None else {**shown, "/api/version": {"version": version}}
+    assert learn(pages, "qwen3:8b", endpoint).reasoning is reasoning
+    assert learn(pages, "llama3.2", endpoint).reasoning is False
+
+
 @pytest.mark.parametrize("pages", [{}, {"/api/show": []}, {"/api/show": {"capabilities": "all"}}])
 def test_a_server_that_cannot_tell_leaves_the_table_as_it_is(pages):
     assert learn(pages, "qwen3:8b") == capabilities_of("qwen3:8b")
