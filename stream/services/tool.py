@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeAlias, get_type_hints
 
 from cues.extras import needed
@@ -56,7 +57,8 @@ class Tool:
     expected_s: float | None = None
 
     def __post_init__(self) -> None:
-        if not NAME.fullmatch(str(self.name)):
+        name: Any = self.name
+        if not isinstance(name, str) or not NAME.fullmatch(name):
             raise StreamValueError(
                 f"name is {self.name!r}; it must be 1 to 64 letters, digits or _ . - / :, starting with a letter or _"
             )
@@ -119,21 +121,31 @@ class Tool:
     def of_function(cls, function: Callable[..., Any]) -> Self:
         """A tool from a function with type hints: its schema by pydantic, its description from the docstring.
 
-        `Annotated[str, "what it is"]` describes an argument. Calls convert the arguments to the hinted types.
+        `Annotated[str, "what it is"]` describes an argument. Calls convert the arguments to the hinted types. The
+        function may be a `functools.partial`, whose own arguments the model neither sees nor replaces, or an object to
+        call, whose tool has the name of its class.
 
         Raises
         ------
         MissingFeatureError
             If pydantic (`services` extra) is not installed.
         StreamTypeError
-            If the function takes positional-only or variable arguments, or a hint has no JSON Schema.
+            If the function takes positional-only or variable arguments, or a hint cannot be read or has no JSON Schema.
         """
-        name = getattr(function, "__name__", type(function).__name__)
+        outer = function if isinstance(function, partial) else partial(function)
+        named: Any = outer.func
+        name = getattr(named, "__name__", type(named).__name__)
+        called = named if hasattr(named, "__name__") else named.__call__
+        parameters, pydantic = _schema(name, called, outer), needed(*PYDANTIC)
+        try:
+            run = pydantic.validate_call(called)
+        except pydantic.errors.PydanticUserError as error:
+            raise StreamTypeError(f"{name} cannot be a tool: {error}") from error
         return cls(
             name=name,
-            description=inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].replace("\n", " "),
-            parameters=_schema(name, function),
-            function=needed(*PYDANTIC).validate_call(function),
+            description=inspect.cleandoc(named.__doc__ or called.__doc__ or "").split("\n\n")[0].replace("\n", " "),
+            parameters=parameters,
+            function=partial(_with_bound, run, outer) if outer.args or outer.keywords else run,
         )
 
 
@@ -162,14 +174,23 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
     return {"type": "function", "function": {"name": name}}
 
 
-def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """The JSON Schema of a function's arguments, without titles, which cost tokens."""
+def _with_bound(run: Callable[..., Any], outer: partial[Any], /, **arguments: Any) -> Any:
+    return run(*outer.args, **{**arguments, **outer.keywords})
+
+
+def _schema(name: str, function: Callable[..., Any], outer: partial[Any]) -> dict[str, Any]:
+    """The JSON Schema of the arguments that a partial leaves open, without titles, which cost tokens."""
     pydantic = needed(*PYDANTIC)
     from pydantic.json_schema import GenerateJsonSchema
 
-    hints = get_type_hints(function, include_extras=True)
+    try:
+        hints, signature = get_type_hints(function, include_extras=True), inspect.signature(outer)
+    except (NameError, TypeError, ValueError) as error:
+        raise StreamTypeError(f"the arguments of {name} cannot be read: {error}") from error
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature.parameters.values():
+        if parameter.name in outer.keywords:
+            continue
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise StreamTypeError(f"{name} takes {parameter}; a tool's arguments are passed by keyword")
         hint = hints.get(parameter.name, Any)

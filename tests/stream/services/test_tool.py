@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Literal
 
@@ -168,7 +169,59 @@ def test_an_mcp_session_runs_the_tools_that_it_lists():
     assert sorted(exchange.results) == [("weather", False, "12 degrees"), ("weather", True, "12 degrees")]
 
 
+class Switch:
+    """Switch a lamp."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, lamp: str, on: bool = True) -> str:
+        self.seen.append((lamp, on))
+        return "ok"
+
+
+class AsyncSwitch(Switch):
+    async def __call__(self, lamp: str, on: bool = True) -> str:
+        return super().__call__(lamp, on)
+
+
+@pytest.mark.parametrize("kind", [Switch, AsyncSwitch])
+def test_an_object_to_call_is_a_tool_with_the_name_of_its_class(kind):
+    switch = kind()
+    made = stream.Tool.of(switch)
+    assert (made.name, [*made.parameters["properties"]]) == (kind.__name__, ["lamp", "on"])
+    assert made.parameters["required"] == ["lamp"]
+    assert asyncio.run(run_tool(made, {"lamp": "desk", "on": "false"}, 10.0)) == (False, "ok")
+    assert switch.seen == [("desk", False)]
+    assert stream.Tool.of(Switch()).description == "Switch a lamp."
+
+
+def test_the_bound_arguments_of_a_partial_are_neither_shown_to_the_model_nor_replaced_by_it():
+    def search(site: str, query: str, days: int = 7, key: str = "") -> str:
+        """Search a site."""
+        return f"{site} {query} {days + 1} {key}"
+
+    made = stream.Tool.of(partial(partial(search, "wiki"), key="hunter2"))
+    assert (made.name, made.description) == ("search", "Search a site.")
+    assert [*made.parameters["properties"]] == ["query", "days"]
+    assert "hunter2" not in json.dumps(made.openai())
+    arguments = {"query": "Oslo", "days": "1", "key": "mine"}
+    assert asyncio.run(run_tool(made, arguments, 10.0)) == (False, "wiki Oslo 2 hunter2")
+    assert stream.Tool.of(partial(Switch(), on=False)).name == "Switch"
+
+
+def test_a_partial_of_an_async_function_is_a_tool():
+    async def later(site: str, query: str) -> str:
+        return f"{site} {query}"
+
+    made = stream.Tool.of(partial(later, "wiki"))
+    assert asyncio.run(run_tool(made, {"query": "Oslo"}, 10.0)) == (False, "wiki Oslo")
+
+
 def positional(city, /): ...
+
+
+def unreadable(city: "Nowhere"): ...  # noqa: F821  (a name that is not there)
 
 
 def variable(**rest): ...
@@ -179,6 +232,7 @@ def variable(**rest): ...
     [
         (3, StreamTypeError, "must be a stream.Tool"),
         ({"type": "function"}, StreamValueError, "needs `function`"),
+        (SimpleNamespace(input_schema=SCHEMA), StreamValueError, "name is None"),
         ({"name": "with space"}, StreamValueError, "with space"),
         ({"name": "x" * 65}, StreamValueError, "1 to 64"),
         ({"name": "w", "parameters": {"type": "array"}}, StreamValueError, "it must be 'object'"),
@@ -186,6 +240,10 @@ def variable(**rest): ...
         (SimpleNamespace(name="w", inputSchema=None), StreamValueError, "inputSchema"),
         (positional, StreamTypeError, "passed by keyword"),
         (variable, StreamTypeError, "passed by keyword"),
+        (unreadable, StreamTypeError, "arguments of unreadable cannot be read"),
+        (partial(positional, 1, 2), StreamTypeError, "arguments of positional cannot be read"),
+        (open, StreamTypeError, "open cannot be a tool"),
+        (min, StreamTypeError, "arguments of min cannot be read"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
