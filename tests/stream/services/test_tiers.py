@@ -90,11 +90,14 @@ def test_the_first_sentence_that_is_not_general_decides(question, tier):
 
 NAMES = {
     "device": "turn_on_light set_thermostat lock_door getDeviceState get_zwave_nodes list_nodes zwave_set_value"
-    " HassTurnOn mcp__zwave-js__ping ZWave.setValue lights.toggle set_value get_value get_device_sensor_data",
+    " HassTurnOn mcp__zwave-js__ping ZWave.setValue lights.toggle set_value get_value get_device_sensor_data"
+    " turn_device_on turnDeviceOn switch_lamp_off turn_living_room_lights_down set_thermostat_setpoint get_fan_speed"
+    " set_cover_position open_cover get_battery_level check_batteryStatus refresh_node refreshNodeValues",
     "datetime": "get_current_datetime getCurrentTime get_current_time get_date time-mcp.get_current_time",
     "files": "list_directory read_file readFile fs.read_file read_multiple_files directory_tree get_file_info",
     "none": "browser_highlight set_timer blinders flight_search lockfile_read play_music read_heat_map get_runtime"
-    " update_status time_travel browser_file_upload",
+    " update_status time_travel browser_file_upload set_cover_image turn_page_down refresh_token refresh_page set_cursor_position"
+    " switch_tab get_speed refresh_device_token read_battery_article discover_devices_online",
 }
 
 
