@@ -1,9 +1,10 @@
 """Rechunks text to whole words for streaming text-to-speech."""
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stream.errors import StreamTypeError
 from stream.events import ReasoningDelta, ServiceEvent, TextDelta, Usage
@@ -45,27 +46,28 @@ async def words(
         end.
     """
     chunker = _WordChunker(silent_channels)
-    arrived: asyncio.Queue[_E | None] = asyncio.Queue()
-    wanted = asyncio.Event()
+    arrived: asyncio.Queue[_E | _Pause | None] = asyncio.Queue()
+    wanted, pause = asyncio.Event(), _Pause(pause_s, arrived)
     reading = asyncio.create_task(_read(events, arrived, wanted))
     try:
         while True:
             wanted.set()
-            try:
-                async with asyncio.timeout(pause_s if chunker.holds_a_word else None):
-                    event = await arrived.get()
-            except TimeoutError:
-                for word in chunker.flush():
-                    yield word
-                event = await arrived.get()
+            pause.wait(chunker.holds_a_word)
+            event = await arrived.get()
+            pause.wait(False)
             if event is None:
                 break
+            if isinstance(event, _Pause):
+                for word in chunker.flush():
+                    yield word
+                continue
             for out in chunker.feed(event):
                 yield out
         for word in chunker.flush():  # The text before an error is spoken, then the error is raised.
             yield word
         await reading
     finally:
+        pause.end()
         reading.cancel()
         try:
             await asyncio.wait({reading})
@@ -76,7 +78,36 @@ async def words(
             reading.result()  # an error while the source was closed
 
 
-async def _read(events: AsyncIterable[_E], arrived: asyncio.Queue[_E | None], wanted: asyncio.Event) -> None:
+class _Pause:
+    """Puts itself into the queue once nothing has come for so long.
+
+    One timer looks whether it is time, and waits for the rest if not: one for each event costs more than its word.
+    """
+
+    def __init__(self, pause_s: float, arrived: asyncio.Queue[Any]) -> None:
+        self._pause_s, self._arrived, self._loop = pause_s, arrived, asyncio.get_running_loop()
+        self._at_s = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wait(self, holds: bool) -> None:
+        """Wait from now on, if a word is held; otherwise no longer."""
+        self._at_s = self._loop.time() + self._pause_s if holds else math.inf
+        if self._timer is None and self._at_s < math.inf:
+            self._timer = self._loop.call_at(self._at_s, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self._at_s:
+            self._arrived.put_nowait(self)
+        elif self._at_s < math.inf:
+            self._timer = self._loop.call_at(self._at_s, self._look)
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+async def _read(events: AsyncIterable[_E], arrived: asyncio.Queue[Any], wanted: asyncio.Event) -> None:
     """Read an event each time one is wanted, and `None` at the end."""
     try:
         async for event in events:

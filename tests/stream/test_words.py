@@ -244,6 +244,24 @@ def test_a_pause_yields_the_word_held_back_and_its_rest_has_no_space():
     assert told_in_time(*steps, pause_s=math.inf)[2:4] == [(5.1, " see."), (5.1, CALL)]
 
 
+def test_a_word_is_not_parted_by_a_pause_of_the_one_who_takes_the_events():
+    async def source():
+        yield TextDelta("Rei")
+        yield CALL
+        yield TextDelta("kja")
+        await asyncio.sleep(0.2)
+        yield TextDelta("vik ")
+
+    async def collect():
+        got = []
+        async for event in words(source()):
+            got.append(getattr(event, "text", event))
+            await asyncio.sleep(3.0)
+        return got
+
+    assert run_virtually(collect) == ["Rei", CALL, " kjavik"]
+
+
 def test_an_error_while_the_source_is_closed_is_raised():
     async def source():
         try:
