@@ -96,8 +96,8 @@ NAMES = {
     "datetime": "get_current_datetime getCurrentTime get_current_time get_date time-mcp.get_current_time",
     "files": "list_directory read_file readFile fs.read_file read_multiple_files directory_tree get_file_info",
     "none": "browser_highlight set_timer blinders flight_search lockfile_read play_music read_heat_map get_runtime"
-    " update_status time_travel browser_file_upload set_cover_image turn_page_down refresh_token refresh_page set_cursor_position"
-    " switch_tab get_speed refresh_device_token read_battery_article discover_devices_online",
+    " update_status time_travel browser_file_upload set_cover_image turn_page_down refresh_token refresh_page"
+    " set_cursor_position switch_tab get_speed refresh_device_token read_battery_article discover_devices_online",
 }
 
 
