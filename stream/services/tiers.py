@@ -18,47 +18,18 @@ from stream.errors import StreamTypeError, StreamValueError
 from stream.events import ServiceEvent
 from stream.redaction import logged_list
 from stream.services.chat_request import ChatFields, Message, text_of
+from stream.services.learned import GENERAL, learned_tier
 from stream.services.source import ChatSource, Wrapper
 from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
+from stream.services.wording import LONGEST, WORD, sentences
 
-__all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers", "sentences"]
+__all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
 
-GENERAL = "general"
-"""The tier of a question that belongs to no other."""
-LONGEST = 500
-"""Characters of a question that are searched: a spoken request is short."""
-SPELLED = str.maketrans({"’": "'", "-": " ", "%": " percent ", "°": " degrees "})
-SHORT_FORMS = (
-    (re.compile(r"\b(what|who|where|how)s\b"), r"\1 is"),
-    (re.compile(r"\b(what|who|where|when|how|which|it|that|there|here|he|she)'s\b"), r"\1 is"),
-    (re.compile(r"\b(what|who|how|where|you|we|they)'re\b"), r"\1 are"),
-    (re.compile(r"\b(i|you|we|they|it)'d\b"), r"\1 would"),
-    (re.compile(r"\b(i|you|we|they)'ve\b"), r"\1 have"),
-    (re.compile(r"\bi'm\b"), "i am"),
-    (re.compile(r"\b(\w+)n't\b"), r"\1 not"),
-)
-POLITE = re.compile(
-    r"^((please|kindly|hey|hi|hello|ok|okay|alright|um|uh|er|hm|well|so|now|then|and|but|also|just|maybe|perhaps|thanks"
-    r"|thank you|good (morning|evening|night)|alexa|siri|google|computer|assistant|jarvis|olly|quickly"
-    r"|(would|do) (you|somebody|someone) mind|(would you )?be so (kind|good) as to|are you able to"
-    r"|(can|could|would|will) (you|somebody|someone|(we|i)(?! (leave|keep|put an?|wash|use)))"
-    r"|you (can|could|may|should)|find out|do not forget to"
-    r"|(i )?(am )?(want|wanting|need|needing|would like|would love|trying) (to (know|hear|see)|(you )?to)"
-    r"|i would prefer|do me a (favor|favour)( and)?|go (ahead and|and)|(try|remember|able|help me)( to)?|any idea"
-    r"|let me know|i (think|guess|wonder|was wondering)|do you (happen to )?(know|think)"
-    r"|(tell|telling|remind|ask|help) me( of)?) )*"
-)
-POLITE_END = re.compile(
-    r"((please|thanks|thank you|for me|right now|now|at the moment|currently|again|if you can|if possible|would you|ok"
-    r"|okay) )*$"
-)
 FOLLOW_UP = re.compile(
     r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|go ahead|do (it|that|so)) )+"
     r"|(and|or|what about|how about) ((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
 )
 """Questions that depend on the one before: "Yes, please", "And in the kitchen?"."""
-WORD = re.compile(r"(?<!\w)[~.]{0,2}/[\w./-]+|[\w']+(?:\.\w+)*")
-SENTENCE_END = re.compile(r"[.?!;:,]+(?=\s|$)|\n+")
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 logger = logging.getLogger(__name__)
@@ -175,19 +146,6 @@ def name_words(name: str) -> str:
     return "".join(f"{word.lower()} " for word in NAME_BREAK.split(name) if word)
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences and clauses of a text in lower case, with a space after each word, without polite phrases.
-
-    >>> sentences("Good morning! Could you please tell me what's on?")
-    ['what is on ']
-    """
-    plain = text[:LONGEST].lower().translate(SPELLED)
-    for short, full in SHORT_FORMS:
-        plain = short.sub(full, plain)
-    parts = ("".join(f"{word} " for word in WORD.findall(part)) for part in SENTENCE_END.split(plain))
-    return [left for part in parts if (left := POLITE_END.sub("", POLITE.sub("", part), count=1))]
-
-
 class IntentClassifier(Protocol):
     """A classifier of questions."""
 
@@ -197,10 +155,11 @@ class IntentClassifier(Protocol):
 
 
 class KeywordClassifier:
-    """A classifier by keywords.
+    """A classifier by keywords, and for the tiers without keywords by learned weights.
 
     A sentence belongs to the first tier with a matching keyword, the question to the first of these tiers that is not
-    `GENERAL`.
+    `GENERAL`. If there is none, the weights choose among device, datetime and files, as far as these are among the
+    tiers and have no keywords.
 
     Examples
     --------
@@ -213,6 +172,7 @@ class KeywordClassifier:
 
     def __init__(self, tiers: Sequence[Tier]) -> None:
         self._tiers = [(tier.name, _compiled(tier.keywords)) for tier in tiers if tier.keywords]
+        self._learned = {tier.name for tier in tiers if not tier.keywords}
 
     def classify(self, question: str) -> str:
         """The name of the question's tier."""
@@ -220,7 +180,8 @@ class KeywordClassifier:
             name = next((name for name, keywords in self._tiers if keywords.search(sentence)), GENERAL)
             if name != GENERAL:
                 return name
-        return GENERAL
+        name = learned_tier(question)
+        return name if name in self._learned else GENERAL
 
 
 class ToolTiers(Wrapper):

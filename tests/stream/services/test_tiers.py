@@ -13,7 +13,7 @@ from tests.support.house_tools import HOUSE, listed
 from tests.support.model_server import tool
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions"
-TABLES = {name: tomllib.loads((QUESTIONS / f"{name}.toml").read_text()) for name in ("tuned", "held_out", "newest")}
+TABLES = {name: tomllib.loads((QUESTIONS / f"{name}.toml").read_text()) for name in ("learned", "newest")}
 
 
 class Named:
@@ -47,27 +47,19 @@ def rates(table):
     return right / sum(map(len, table.values())), wrongly
 
 
-def test_of_the_questions_that_the_patterns_were_tuned_on_97_in_100_find_their_tier_and_no_general_one_gets_tools():
-    assert sum(map(len, TABLES["tuned"].values())) >= 200
-    rate, wrongly = rates(TABLES["tuned"])
-    assert rate >= 0.97
-    assert wrongly == []
+def test_of_the_questions_that_were_learned_99_in_100_find_their_tier():
+    assert sum(map(len, TABLES["learned"].values())) >= 2000
+    rate, wrongly = rates(TABLES["learned"])
+    assert rate >= 0.99
+    assert len(wrongly) <= 3
 
 
-def test_of_the_questions_that_no_pattern_was_made_for_97_in_100_find_their_tier_and_no_general_one_gets_tools():
-    # Measured when they were written: 98 of 100. The two hundreds before them, now in the other table: 94 and 96.
-    assert sum(map(len, TABLES["held_out"].values())) >= 100
-    rate, wrongly = rates(TABLES["held_out"])
-    assert rate >= 0.97
-    assert wrongly == []
-
-
-def test_of_the_questions_that_were_written_last_84_in_100_find_their_tier_and_no_general_one_gets_tools():
-    # Measured once: 110 of 130. Four sets before it, now in the tuned table, when they were new: 116, 110, 121 and 116.
-    assert sum(map(len, TABLES["newest"].values())) >= 130
+def test_of_the_questions_that_nothing_was_learned_from_93_in_100_find_their_tier():
+    # Measured when they were new: 365 of 390, and 4 of 120 general ones with tools. Two rounds before: 366 and 375.
+    assert sum(map(len, TABLES["newest"].values())) >= 390
     rate, wrongly = rates(TABLES["newest"])
-    assert rate >= 0.84
-    assert wrongly == []
+    assert rate >= 0.93
+    assert len(wrongly) <= 4
 
 
 @pytest.mark.parametrize(
@@ -80,11 +72,12 @@ def test_of_the_questions_that_were_written_last_84_in_100_find_their_tier_and_n
         ("Who invented the lamp? And what is the speed of light?", "general"),
         ("", "general"),
         ("?!", "general"),
-        ("turn " * 5000, "general"),
+        ("turn " * 5000, "device"),
         ("\ue001 \ud800 \x00", "general"),
+        ("Lights off \ud800", "device"),
     ],
 )
-def test_the_first_sentence_that_is_not_general_decides(question, tier):
+def test_the_sentence_that_belongs_to_a_tier_most_clearly_decides(question, tier):
     assert stream.services.KeywordClassifier(stream.services.load_tiers()).classify(question) == tier
 
 
@@ -174,6 +167,14 @@ def test_a_tier_that_should_have_tools_and_has_none_is_a_warning_with_names_and_
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage() == "Tier device has none of the 2 tools: browser_click (playwright), send_mail"
+
+
+def test_keywords_decide_before_the_weights_and_a_tier_with_keywords_has_no_weights():
+    mine = stream.services.Tier(name="music", keywords=["turn .*radio"])
+    both = stream.services.KeywordClassifier([*stream.services.load_tiers(), mine])
+    assert [both.classify(text) for text in ("Turn the radio off", "Turn the lamp off")] == ["music", "device"]
+    alone = stream.services.KeywordClassifier([stream.services.Tier(name="device", keywords=["robot"])])
+    assert [alone.classify(text) for text in ("Stop the robot", "Turn the lamp off")] == ["device", "general"]
 
 
 # Patterns
