@@ -109,7 +109,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             if item is not None:
                 return item
             self._frames += self._paced.frames()
-            if len(self._frames) >= self._least_frames or (self._frames and self._paced.pacer.wait_s() is None):
+            if len(self._frames) >= self._least_frames or (self._frames and not self._more_comes()):
                 frames, self._frames = self._frames, []
                 return self._paced.sample_rate, np.concatenate(frames)
             if self._closing is not None and not (self._frames or self._paced.pacer.queued_samples):
@@ -139,6 +139,10 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._cancel_asked()
         self._paced.mixer.close()
         return self.inner.shutdown()
+
+    def _more_comes(self) -> bool:
+        """Whether a frame follows in time to be sent with this one: the fade-out of speech that stalls does not."""
+        return self._paced.pacer.queued_samples > 0 or self._paced.mixer.active
 
     def _cancel_asked(self) -> None:
         if self._asked is not None:

@@ -38,7 +38,8 @@ class Pacer:
     "The mixing thread" is the one that calls `due`; `push`, `push_pcm16` and `end` may be called from one other.
     Properties: The mixing thread only.
 
-    On underrun, speech fades out over 10 ms if a frame is released there; it fades in over 5 ms when it resumes.
+    On underrun, speech fades out over 10 ms; it fades in over 5 ms when it resumes. Without a cue, a last frame fades
+    it out, which is due when half a frame is left to hear; if `due` is called too late for it, the speech is cut off.
     `interrupt` fades it out even if no more of it is queued.
 
     The lead adapts to your loop. A call of `due` that comes after the released frames ran out, while more were queued,
@@ -270,6 +271,7 @@ class Pacer:
         """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only."""
         n_unheard = self.unheard_samples
         self._heard_from, self._released = None, 0
+        self._concealment.fade_out(0)  # the next sound begins in silence
         return n_unheard
 
     def drain(self, n_frames: int) -> list[Samples]:
@@ -302,8 +304,8 @@ class Pacer:
         self._more_waits = self.queued_samples > 0 or self._active
 
     def wait_s(self) -> float | None:
-        """Seconds until a frame is due, ≥ 0.0; None if nothing is queued or sounds. The mixing thread only."""
-        if not self.queued_samples and not self._active:
+        """Seconds until a frame is due, ≥ 0.0; None if nothing is queued, sounds or fades. The mixing thread only."""
+        if not (self.queued_samples or self._active or self._fades_out):
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
 
@@ -312,12 +314,18 @@ class Pacer:
         """Whether frames are due without queued speech."""
         return self._continuous or self._mixer.active
 
+    @property
+    def _fades_out(self) -> bool:
+        """Whether a frame is due to fade out speech that stopped in mid-sound."""
+        return self._speaking and self._heard_from is not None and self._concealment.is_open
+
     def _limit(self) -> int:
         """The most released, unheard samples at which the next frame is due."""
         limit, queued = self._depth.samples - self._frame, self.queued_samples
         if queued < self._frame and self._speaking and not self._dry:
-            # An incomplete frame of an unfinished utterance: wait for the rest until the last moment.
-            return min(self._frame, limit)
+            # An incomplete frame of an unfinished utterance: wait for the rest until the last moment. A fade-out alone
+            # waits for longer: speech that comes frame by frame has no more than a frame left each time.
+            return min(self._frame if queued or self._active else self._frame // 2, limit)
         return limit if queued else min(self._silence_lead - self._frame, limit)
 
     def _ahead(self, now: float) -> float:
@@ -332,18 +340,20 @@ class Pacer:
             self._resumes = False
             self.underruns += 1
             self._concealment.fade_out(0)
-        queued = self.queued_samples
+        queued, ahead = self.queued_samples, self._ahead(now)
         if not queued:
-            if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) <= 0.0:
+            if self._speaking and not self._dry and self._heard_from is not None and ahead <= 0.0:
                 self.underruns += 1
                 self._dry = True
-            if not self._active:
+            if self._dry and ahead <= -1.0 and not self._continuous:  # less than a sample is rounding
+                self._concealment.fade_out(0)  # nothing of the old sound begins after a hole
+            if not (self._active or self._fades_out):
                 if self._dry:
                     self._concealment.fade_out(0)
                 return None
-        if math.floor(self._ahead(now)) > self._limit():
+        if math.floor(ahead) > self._limit():
             return None
-        if self._ahead(now) <= 0.0:
+        if ahead <= 0.0:
             self._heard_from, self._released = now, 0
         self._released += self._frame
         self._depth.released(self._frame)

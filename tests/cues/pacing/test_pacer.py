@@ -293,23 +293,68 @@ def vowel(n_samples=24000):
     return np.asarray(tone(n_samples, 220.0).samples)
 
 
+@pytest.mark.parametrize("active", [True, False], ids=["over a cue", "without a cue"])
 @pytest.mark.parametrize("n_before", [9600, 9700, 10001, 10077, 12345])
-def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before):
+def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before, active):
     voice = vowel()
-    heard, pacer = stalled(voice, n_before, active=True)
+    heard, pacer = stalled(voice, n_before, active=active)
     assert find_clicks(np.insert(voice, n_before, np.zeros(7200, np.float32))).size > 0, "what it would be without"
     assert find_clicks(heard).size == 0
     assert pacer.underruns > 0
     np.testing.assert_array_equal(heard[: n_before - 240], voice[: n_before - 240])
-    assert not heard[n_before + 240 : n_before + 4800].any()
-    back = n_before + 4800 + np.flatnonzero(heard[n_before + 4800 :])[0] - 1  # a fade begins with 0.0
+    assert not heard[n_before + 240 : n_before + 4800].any() or not active
+    end = n_before + (4800 if active else 480 - n_before % 480)
+    back = end + np.flatnonzero(heard[end:])[0] - 1  # a fade begins with 0.0
     np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
 
 
-@pytest.mark.parametrize("is_asked", [True, False], ids=["asked in the hole", "not asked until it is over"])
-def test_what_comes_after_a_hole_in_which_no_frame_went_out_fades_in(is_asked):
+@pytest.mark.parametrize("n_before", [9600, 9700])
+def test_without_a_cue_one_frame_fades_speech_out_and_then_none_is_due(n_before):
+    pacer, _, clock = paced()
+    pacer.push(vowel()[:n_before])
+    heard = ask(pacer, clock, np.arange(0.0, 0.38, 0.01))
+    clock.now_s = 100.39
+    assert pacer.wait_s() is not None
+    heard = np.concatenate([heard, ask(pacer, clock, np.arange(0.39, 1.0, 0.01))])
+    assert len(heard) == 480 * (n_before // 480 + 1)
+    assert find_clicks(heard).size == 0
+    assert pacer.wait_s() is None
+    assert pacer.underruns > 0
+
+
+def test_small_pieces_that_come_in_time_are_released_as_they_are():
+    pacer, _, clock = paced()
+    voice = vowel(9600)
+    heard = []
+    for at, now_s in zip(range(0, 9600, 480), np.arange(0, 0.3, 0.009), strict=False):
+        heard.append(ask(pacer, clock, [now_s]))
+        pacer.push(voice[at : at + 480])
+    heard.append(ask(pacer, clock, np.arange(0.18, 0.4, 0.01)))
+    np.testing.assert_array_equal(np.concatenate(heard)[:9600], voice)
+
+
+def test_a_cue_after_a_hole_brings_nothing_of_the_old_voice_back():
+    pacer, mixer, clock = paced()
+    pacer.push(vowel()[:9600])
+    ask(pacer, clock, np.arange(0.0, 0.375, 0.01))
+    mixer.play(cues.Cue(name="silent", samples=np.zeros(2400, dtype=np.float32), sample_rate=24000))
+    assert not ask(pacer, clock, np.arange(0.6, 1.0, 0.01)).any()  # nobody has asked in the hole
+    assert pacer.underruns == 1
+
+
+def test_a_cue_after_a_recall_brings_nothing_of_the_old_voice_back():
+    pacer, mixer, clock = paced()
+    pacer.push(vowel()[:9600])
+    ask(pacer, clock, np.arange(0.0, 0.375, 0.01))
+    assert pacer.recall() > 0
+    assert pacer.due() == []
+    mixer.play(cues.Cue(name="silent", samples=np.zeros(2400, dtype=np.float32), sample_rate=24000))
+    assert not ask(pacer, clock, np.arange(0.375, 1.0, 0.01)).any()
+
+
+def test_what_comes_after_a_hole_in_which_nobody_asked_fades_in():
     voice = vowel()
-    heard, pacer = stalled(voice, 9600, active=False, is_asked=is_asked)
+    heard, pacer = stalled(voice, 9600, active=False, is_asked=False)
     assert pacer.underruns == 1
     assert len(heard) == len(voice)
     np.testing.assert_array_equal(heard[9720:], voice[9720:])
