@@ -1,5 +1,7 @@
 """Mix of cues into one recording of a batch."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,13 +20,18 @@ from cues.library.bank import Bank, load_bank
 from cues.mixing.offline import Insert, mix_recording
 from cues.signal.pcm import dithered_int16, int16_of_float
 
-__all__ = ["COLUMNS", "Mix", "replace_recording", "sweep"]
+__all__ = ["COLUMNS", "Mix", "Original", "sweep"]
 
 COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "channels", "n_cues")
 """Columns of the table of mixed recordings."""
 
-# These subtypes are kept; all others become 24 bits.
-_SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
+# These subtypes are kept; all others become 24 bits. Coded anew, ADPCM, GSM and MP3 would change every sample.
+_SUBTYPES = {
+    "WAV": ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"),
+    "FLAC": ("PCM_S8", "PCM_16", "PCM_24"),
+}
+_BITS = {"PCM_U8": 8, "PCM_S8": 8, "PCM_24": 24, "PCM_32": 32}
+_WIDE = ("PCM_32", "DOUBLE")  # float32 does not hold their values
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,8 @@ class Mix(OnRecording):
 
     def run(self) -> Row:
         """Mix each channel separately; samples without a cue or ducking keep their values."""
-        channels, rate, subtype = read_channels(self.source.open(), self.file)
+        original = Original.read(self)
+        channels, rate = original.channels, original.rate
         length_s = len(channels) / rate
         late = [time_s for _, time_s, _ in self.cues if time_s > length_s]
         if late:
@@ -50,7 +58,7 @@ class Mix(OnRecording):
         inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in self.cues]
         columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
         mixed = np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
-        replace_recording(self.output, channels, mixed, rate, subtype)
+        original.write_changed(mixed, self.output)
         return {
             "output": self.output,
             "length_s": round(len(mixed) / rate, 6),
@@ -60,19 +68,55 @@ class Mix(OnRecording):
         }
 
 
-def replace_recording(
-    name: str, before: NDArray[np.float32], samples: NDArray[np.float32], rate: int, subtype: str
-) -> None:
-    """Write `samples` to the file `name` when they are complete, in the sample format of the file `before`."""
-    file_format = "FLAC" if name.lower().endswith(".flac") else "WAV"
-    if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
-        subtype = "PCM_24"
-    output = Path(name)
-    data = in_memory(_encoded(before, samples, subtype), rate, file_format, subtype)
-    with explained(output, kind=AudioFileError):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(output) as part:
-            part.write_bytes(data)
+@dataclass(frozen=True, slots=True, eq=False)
+class Original:
+    """A recording to change: float32 `channels`, the same samples with all their bits, rate (Hz) and subtype."""
+
+    channels: NDArray[np.float32]
+    exact: NDArray[Any]
+    rate: int
+    subtype: str
+
+    @classmethod
+    def read(cls, task: OnRecording) -> Original:
+        """The recording of a task."""
+        file = task.source.open()
+        channels, rate, subtype = read_channels(file, task.file)
+        exact = read_channels(file, task.file, dtype="float64")[0] if subtype in _WIDE else channels
+        return cls(channels, exact, rate, subtype)
+
+    def write_changed(self, changed: NDArray[np.float32], name: str) -> None:
+        """Write the changed channels to the file `name` when they are complete, in the sample format of the original.
+
+        Samples that are equal in `channels` keep all their bits.
+        """
+        file_format = "FLAC" if name.lower().endswith(".flac") else "WAV"
+        subtype = self.subtype if self.subtype in _SUBTYPES[file_format] else "PCM_24"
+        output = Path(name)
+        data = in_memory(self._encoded(changed, subtype), self.rate, file_format, subtype)
+        with explained(output, kind=AudioFileError):
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(output) as part:
+                part.write_bytes(data)
+
+    def _encoded(self, changed: NDArray[np.float32], subtype: str) -> NDArray[Any]:
+        """Samples in the file's format; libsndfile scales by 32767 and would change untouched samples."""
+        n_before = len(self.channels)
+        touched = np.ones(changed.shape, dtype=bool)
+        touched[:n_before] = changed[:n_before] != self.channels
+        if subtype == "PCM_16":
+            dithered = np.stack([dithered_int16(changed[:, k]) for k in range(changed.shape[1])], axis=1)
+            return np.where(touched, dithered, int16_of_float(changed))
+        if subtype in ("ULAW", "ALAW"):
+            return int16_of_float(changed)
+        samples = changed.astype(self.exact.dtype)
+        np.copyto(samples[:n_before], self.exact, where=~touched[:n_before])
+        if subtype not in _BITS:
+            return samples
+        bits = _BITS[subtype]
+        full_scale = 2.0 ** (bits - 1)
+        steps = np.clip(np.rint(samples.astype(np.float64) * full_scale), -full_scale, full_scale - 1.0)
+        return steps.astype(np.int32) << (32 - bits)
 
 
 @lru_cache(maxsize=4)
@@ -88,16 +132,3 @@ def sweep(outputs: Iterable[str]) -> None:
         for part in folder.glob(".*"):
             if folder / (unfinished_name(part) or ".") in paths:
                 part.unlink(missing_ok=True)
-
-
-def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:
-    """Samples in the file's format; libsndfile scales by 32767 and would change untouched samples."""
-    if subtype == "PCM_16":
-        touched = np.ones(mixed.shape, dtype=bool)
-        touched[: len(before)] = mixed[: len(before)] != before
-        dithered = np.stack([dithered_int16(mixed[:, k]) for k in range(mixed.shape[1])], axis=1)
-        return np.where(touched, dithered, int16_of_float(mixed))
-    if subtype == "PCM_24":
-        steps = np.clip(np.rint(mixed.astype(np.float64) * 8388608.0), -8388608, 8388607)
-        return steps.astype(np.int32) << 8
-    return mixed

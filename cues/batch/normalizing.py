@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cues.batch.mixing import replace_recording
+from cues.batch.mixing import Original
 from cues.batch.recordings import OnRecording
 from cues.batch.rows import Row
 from cues.errors import CueValueError
-from cues.library.audiofile import read_channels
 from cues.meters.loudness import measure
 from cues.units import db_to_gain
 
@@ -33,14 +32,14 @@ class Normalize(OnRecording):
 
     def run(self) -> Row:
         """Write the recording; its row says by how much the ceiling kept it from the target."""
-        channels, rate, subtype = read_channels(self.source.open(), self.file)
-        levels = measure(channels, rate)
+        original = Original.read(self)
+        levels = measure(original.channels, original.rate)
         before = levels.m100_max_lufs if self.m100 or levels.integrated_lufs is None else levels.integrated_lufs
         if not before > _SILENCE_LUFS:
             raise CueValueError(f"it is silent: {before:.1f} LUFS; more than {_SILENCE_LUFS:g} are needed")
         wanted_db = self.target_lufs - before
         gain_db = min(wanted_db, self.ceiling_dbtp - levels.true_peak_dbtp)
-        replace_recording(self.output, channels, channels * np.float32(db_to_gain(gain_db)), rate, subtype)
+        original.write_changed(original.channels * np.float32(db_to_gain(gain_db)), self.output)
         return {
             "output": self.output,
             "before_lufs": round(before, 4),

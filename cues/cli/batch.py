@@ -105,8 +105,8 @@ def measure(*, place: str, output: Path, exact: bool, **how: Any) -> None:
 def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float, m100: bool, **how: Any) -> None:
     """Bring all recordings at DIR|GLOB to one loudness, each by one gain.
 
-    A recording keeps its name, sample rate, channels and sample format (WAV or FLAC); one that the ceiling keeps too
-    quiet is in the table with missed_lu.
+    A recording keeps its name, sample rate, channels and sample format (WAV or FLAC; others, such as MP3 and ADPCM,
+    become WAV of 24 bits); one that the ceiling keeps too quiet is in the table with missed_lu.
     """
     from cues.batch.normalizing import COLUMNS, Normalize
 
@@ -136,7 +136,7 @@ def mix(*, plan: Path, out: Path, pack: Path | None, **how: Any) -> None:
 
     PLAN is a CSV file with the columns file, cue and time_s, and optionally gain_db and output; or a .jsonl file with
     one such object per line. Each line adds one cue to a file. A recording keeps its sample rate, channels and sample
-    format.
+    format (WAV or FLAC; others, such as MP3 and ADPCM, become WAV of 24 bits).
     """
     from cues.batch.mixing import COLUMNS, Mix
     from cues.batch.plan import read_plan

@@ -170,9 +170,12 @@ def averaged(channels: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def read_channels(
-    source: Path | IO[bytes], name: str, check: Callable[[str, Any], None] = lambda _name, _file: None
-) -> tuple[NDArray[np.float32], int, str]:
-    """Samples of an audio file (float32, shape `(n, n_channels)`, finite), its rate (Hz) and its libsndfile subtype.
+    source: Path | IO[bytes],
+    name: str,
+    check: Callable[[str, Any], None] = lambda _name, _file: None,
+    dtype: str = "float32",
+) -> tuple[NDArray[Any], int, str]:
+    """Samples of an audio file (`dtype`, shape `(n, n_channels)`, finite), its rate (Hz) and its libsndfile subtype.
 
     `check` gets `name` and the open `soundfile.SoundFile`, and raises to reject the file; so does a file that is
     missing, not audio, truncated, empty or not finite, as an `AudioFileError`.
@@ -185,10 +188,12 @@ def read_channels(
         with soundfile.SoundFile(os.fsencode(source) if isinstance(source, Path) else source) as file:
             check(name, file)
             sample_rate, subtype = int(file.samplerate), str(file.subtype)
-            if subtype == "PCM_16":  # three times as fast as libsndfile's conversion, with equal values
+            if (
+                subtype == "PCM_16" and dtype == "float32"
+            ):  # three times as fast as libsndfile's conversion, with equal values
                 channels = float_of_int16(file.read(dtype="int16", always_2d=True))
             else:
-                channels = file.read(dtype="float32", always_2d=True)
+                channels = file.read(dtype=dtype, always_2d=True)
     except AudioFileError:
         raise
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
