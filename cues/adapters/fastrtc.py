@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
 _PHONE_RATE = 8000
+_EMIT_FAILED = "the handler's emit failed"
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
 _ROUTER: ContextVar[CueRouter] = ContextVar("cues_router")
 
@@ -92,7 +93,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     def _interrupt(self) -> None:
         if self._asked is not None and self._asked.done():
-            self._asked = None  # An item of the interrupted answer.
+            self._cancel_asked()  # An item of the interrupted answer.
         self._paced.interrupt()
         self._replies = False
         self._note_question()
@@ -145,9 +146,11 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         return self._paced.pacer.queued_samples > 0 or self._paced.mixer.active
 
     def _cancel_asked(self) -> None:
-        if self._asked is not None:
-            self._asked.cancel()
-            self._asked = None
+        asked, self._asked = self._asked, None
+        if asked is None or asked.cancel() or asked.cancelled():
+            return
+        if error := asked.exception():
+            logger.error(_EMIT_FAILED, exc_info=error)
 
     def copy(self) -> CuedHandler:
         """A handler for another connection."""
@@ -196,7 +199,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             self.router.handle(StreamFailed(f"{type(error).__name__}: {error}", code="handler"))
             if isinstance(error, WebRTCError):
                 raise
-            logger.exception("the handler's emit failed")  # Raised, it would end the output of a WebSocket.
+            logger.exception(_EMIT_FAILED)  # Raised, it would end the output of a WebSocket.
             return None
         finally:
             self._note_reply()

@@ -1,6 +1,7 @@
 """FastRTC, the real package: its own emptying loop and resampler after a handler with cues."""
 
 import asyncio
+import gc
 import threading
 
 import numpy as np
@@ -180,3 +181,24 @@ def test_a_synchronous_handler_emits_from_a_thread_and_may_play_cues_there():
     blocking, signal = asyncio.run(go())
     assert threading.main_thread() not in blocking.threads
     assert first_sound(signal) is not None
+
+
+@pytest.mark.parametrize("end", ["interrupt", "shutdown"])
+def test_a_failure_of_the_handler_that_an_interruption_drops_is_logged(end, caplog):
+    class Failing(Talker):
+        async def emit(self):
+            raise OSError("no voice")
+
+    async def go():
+        unretrieved = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unretrieved.append(context))
+        handler = with_cues(Failing(), bank={}, clock=LoopClock())
+        handler._asked = asyncio.ensure_future(handler.inner.emit())  # it is done while FastRTC sends
+        await asyncio.sleep(0)
+        getattr(handler, end)()
+        gc.collect()
+        await asyncio.sleep(0)
+        return unretrieved
+
+    assert run_virtually(go) == []
+    assert "no voice" in caplog.text
