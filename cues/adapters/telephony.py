@@ -69,6 +69,7 @@ class PhoneLine(PacedLine):
         self._outbox: deque[str] = deque()
         self._due: deque[NDArray[np.float32]] = deque()
         self._sent: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        self._has_sent = False  # since the last barge-in
         self._n_marks = 0
         self._marks: dict[str, asyncio.Event] = {}
         self._is_over = False
@@ -100,16 +101,18 @@ class PhoneLine(PacedLine):
 
     def barge_in(self) -> None:
         """Silence the line within 40 ms: what the far end still holds is dropped, and a short fade is sent instead."""
-        n_unheard = self._paced.pacer.recall() - sum(len(frame) for frame in self._due)
+        n_unheard = max(self._paced.pacer.unheard_samples - sum(len(frame) for frame in self._due), 0)
         self._due.clear()
-        self._paced.interrupt()
-        self._paced.last_frames()
-        if n_unheard > 0 and self._started is not None:
+        if n_unheard and self._has_sent and self._started is not None:
             fade = np.zeros(round(_FADE_MS * self._paced.sample_rate / 1000.0), dtype=np.float32)
             rest = self._sent[-n_unheard:][: len(fade)]
             fade[: len(rest)] = rest * raised_cosine(len(rest))[::-1]
             self._outbox += self._messages.clear(self._started.stream_id), self._message(fade)
-        self._sent = self._sent[:0]
+            self._sent, n_unheard = fade, len(fade)
+        self._has_sent = False  # Nothing but a fade is there for another one to end.
+        self._paced.pacer.recall(n_unheard)
+        self._paced.interrupt()
+        self._paced.last_frames()
         self._pass_marks()  # Plivo returns those of what was heard alone.
         self._paced.wake()
 
@@ -142,7 +145,7 @@ class PhoneLine(PacedLine):
             self.close()
 
     def _next_message(self) -> str:
-        mixed = self._due.popleft()
+        mixed, self._has_sent = self._due.popleft(), True
         n_kept = round((self._paced.lead_ms + FRAME_MS) * self._paced.sample_rate / 1000.0)
         self._sent = np.concatenate([self._sent, mixed])[-n_kept:]
         return self._message(mixed)

@@ -267,10 +267,13 @@ class Pacer:
         """Take the queued speech back. The mixing thread only."""
         return self._pop(self.queued_samples)
 
-    def recall(self) -> int:
-        """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only."""
+    def recall(self, n_instead: int = 0) -> int:
+        """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only.
+
+        `n_instead` is how many samples it plays instead, such as a fade.
+        """
         n_unheard = self.unheard_samples
-        self._heard_from, self._released = None, 0
+        self._heard_from, self._released = self._clock() if n_instead else None, n_instead
         self._concealment.fade_out(0)  # the next sound begins in silence
         return n_unheard
 

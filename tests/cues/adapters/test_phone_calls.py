@@ -78,6 +78,24 @@ def test_a_barge_in_is_silent_soon_and_does_not_click(line, moment_s):
         assert new_clicks(heard, np.zeros_like(heard), RATE) == []
 
 
+@pytest.mark.parametrize("moment_s", [1.0, 1.001, 1.002, 1.003])
+def test_a_barge_in_into_an_answer_that_followed_the_fade_of_another_does_not_click(line, moment_s):
+    tone = (0.3 * np.sin(2 * np.pi * 180 * np.arange(48000) / 24000)).astype(np.float32)
+
+    async def script(phone, clock):
+        phone.push(tone, 24000)
+        await clock.sleep_until(0.5)
+        phone.barge_in()
+        phone.push(tone, 24000)
+        await clock.sleep_until(moment_s)
+        phone.barge_in()
+        await clock.sleep(0.3)
+
+    heard = line.heard(script, bank={})
+    assert np.abs(np.diff(heard)).max() < 0.1
+    assert last_sound(heard, 0.0) <= (moment_s + line.silent_s) * RATE
+
+
 def test_after_a_barge_in_the_next_answer_is_heard_from_its_first_word(line):
     x, at_s = speech("Papa, hear me."), []
 
