@@ -112,7 +112,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._n_captured = self._n_fed
         for segment in self._segments:
             segment.interrupted = True
-            segment.end = max(segment.start, min(segment.end, self._n_fed))
+            segment.start, segment.end = min(segment.start, self._n_fed), min(segment.end, self._n_fed)
         self._paused = False
 
     def pause(self) -> None:

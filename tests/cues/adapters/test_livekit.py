@@ -193,6 +193,21 @@ def test_speech_resumes_without_a_click_after_a_cue_in_the_pause():
     assert new_clicks(signal, np.zeros_like(signal)) == []
 
 
+def test_a_barge_in_reports_all_segments_also_those_that_were_not_yet_spoken():
+    async def script(output, clock):
+        await say(output, steady_voice(2.0))
+        await say(output, steady_voice(2.0))
+        await clock.sleep(0.5)
+        output.clear_buffer()
+        await asyncio.wait_for(output.wait_for_playout(), 5.0)
+
+    _, events, _ = run(script)
+    assert events[-1][0] < 0.7
+    finished = [event for _, kind, event in events if kind == "finished"]
+    assert [event.interrupted for event in finished] == [True, True]
+    assert [event.playback_position for event in finished] == [pytest.approx(0.55, abs=0.03), 0.0]
+
+
 def test_frames_of_another_rate_are_converted():
     async def script(output, clock):
         await say(output, steady_voice(1.0, rate=16000), rate=16000)
