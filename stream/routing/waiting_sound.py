@@ -132,7 +132,6 @@ class WaitingSound:
             begins_again=not blind,
             give_up_at=now + limit_samples,
             ducks=self._profile.ducks,
-            counts=not self.covers_gap,  # A turn that is cut while nothing was heard ends at once.
         )
         if self._voice is not None:
             self._voice.wait = self._wait
@@ -169,9 +168,11 @@ class WaitingSound:
 
     def end(self) -> None:
         """Stop waiting: the loop fades out, or never starts."""
-        self._wait = None
+        wait, self._wait = self._wait, None
         if self._voice is None:
             return
+        if self.covers_gap and wait is not None:  # A turn that is cut while nothing was heard ends at once.
+            self._voice.wait = replace(wait, counts=False)
         self._settled_until = 0
         self.publish()
         self._heard_before = self._heard
