@@ -5,8 +5,9 @@ from typing import Any, TypeAlias
 
 from stream.errors import StreamTypeError
 
-__all__ = ["MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Tools", "declared_names"]
+__all__ = ["LONGEST_NAME", "MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Tools", "declared_names"]
 
+LONGEST_NAME = 1024  # characters of a name, an id or a key; in fields longer ones are cut
 MAX_ARGUMENT_CHARS = 1 << 20
 MAX_LINE_CHARS = 1 << 22  # of JSON lines; a line may hold several calls, and a result beside them
 
@@ -20,7 +21,7 @@ def declared_names(tools: Tools) -> frozenset[str] | None:
         return None
     if isinstance(tools, str | bytes):
         raise StreamTypeError(f"tools: {tools!r} is one text, not a collection of tools")
-    if isinstance(tools, Mapping) and tools.get("type") == "function":
+    if isinstance(tools, Mapping) and tools.get("type") in ("function", "custom"):
         raise StreamTypeError(f"tools: {tools!r} is one tool, not a collection of tools")
     if not isinstance(tools, Iterable):
         raise StreamTypeError(f"tools: {tools!r} is not a collection of names, tool dicts or objects with a name")
@@ -30,8 +31,8 @@ def declared_names(tools: Tools) -> frozenset[str] | None:
 def _name(tool: object) -> str:
     name: object = tool
     if isinstance(tool, Mapping):
-        function = tool.get("function")
-        name = (function if isinstance(function, Mapping) else tool).get("name")
+        inner = tool.get("function", tool.get("custom"))
+        name = (inner if isinstance(inner, Mapping) else tool).get("name")
     elif not isinstance(tool, str):
         name = getattr(tool, "name", None)
     if not isinstance(name, str) or not name:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.readers.calls.fragments import function_of
 from stream.readers.calls.values import dumps, fields_of, listed, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
-from stream.readers.options import MAX_ARGUMENT_CHARS
+from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id
@@ -48,6 +49,7 @@ class Choice:
             object, _Fragmented | None
         ] = {}  # by the index that came; None for a call that goes out whole
         self._passing: dict[int, _Fragmented | None] = {}  # calls that pass as they come, by their ordinal
+        self._custom: dict[str, None] = {}  # names of the custom tools among them, whose arguments are text
         self._dropped: dict[str, ToolCallEnd] = {}  # calls written as text that nobody runs, by name
         self._wanted: dict[tuple[str, str], ToolCallEnd] = {}  # of these, those that came as structured calls, by id
         self._awaits_client = False  # a recovered call has gone out
@@ -151,7 +153,7 @@ class Choice:
         """The fragments of structured calls that pass, each as a delta, and whether they are one that is as it came."""
         if not calls:
             return [], True
-        for kept in (self._fragmented, self._passing):
+        for kept in (self._fragmented, self._passing, self._custom):
             if len(kept) > _MOST_CALLS:
                 for key in [*kept][: _MOST_CALLS // 2]:
                     del kept[key]
@@ -164,8 +166,13 @@ class Choice:
 
     def _fragment(self, came: dict[str, Any], starts: list[ToolCallStart], ended: set[int]) -> dict[str, Any] | None:
         """What passes of a fragment; None if its call goes out whole, or repeats another one."""
-        fragment, function, own_id, index = came, fields_of(came.get("function")), came.get("id"), came.get("index")
-        name, arguments = text_of(function.get("name")), function.get("arguments")
+        fragment, own_id, index = came, came.get("id"), came.get("index")
+        function, field = function_of(came)
+        place = "custom" if field == "input" else "function"
+        function = fields_of(came.get(place))
+        name, arguments = text_of(function.get("name")), function.get(field)
+        if place == "custom" and name:
+            self._custom[clean_name(name[:LONGEST_NAME])] = None
         index = index if type(index) is int else dumps(index)
         start = next((one for one in starts if name and one.tool_name == clean_name(name)), None)
         known = self._fragmented.get(index)
@@ -191,8 +198,8 @@ class Choice:
             return None
         elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
             written = arguments if isinstance(arguments, str) else dumps(arguments)
-            fragment = {"function": {"arguments": "" if arguments is None else written}}
-        if arguments and any(self._passing.get(ordinal) is known for ordinal in ended):
+            fragment = {place: {field: "" if arguments is None else written}}
+        if arguments and place == "function" and any(self._passing.get(ordinal) is known for ordinal in ended):
             text, brace, after = fragment["function"]["arguments"].rpartition("}")
             if "<|" in after:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": text + brace}}
@@ -220,14 +227,16 @@ class Choice:
     def _written(self, call: ToolCallEnd) -> dict[str, Any]:
         """A whole call as a delta."""
         index, self._calls = self._calls, self._calls + 1
-        function = {"name": call.tool_name, "arguments": call.arguments_json}
+        kind, arguments = "function", {"arguments": call.arguments_json}
+        if not call.from_text and call.tool_name in self._custom:
+            kind, arguments = "custom", {"input": (call.arguments or {}).get("input", call.arguments_json)}
         own_id = call.tool_call_id or new_call_id()
-        written = {"index": index, "id": own_id, "type": "function", "function": function}
+        written = {"index": index, "id": own_id, "type": kind, kind: {"name": call.tool_name, **arguments}}
         return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 
     def _end_round(self) -> None:
         self._may_await = self._may_await or bool(self._wanted)
-        for kept in (self._fragmented, self._passing, self._dropped, self._wanted):
+        for kept in (self._fragmented, self._passing, self._custom, self._dropped, self._wanted):
             kept.clear()
 
     def _reason(self, reason: str) -> str:

@@ -253,6 +253,63 @@ def test_what_a_server_sends_beside_a_call_goes_out_with_it(place):
     assert sent == [{"index": 0, **call}]
 
 
+def custom(index=0, identity="c1", name="run", **beside):
+    """The pieces of a call of a custom tool, whose arguments are text."""
+    yield {"index": index, "id": identity, "type": "custom", "custom": {"name": name, "input": ""}, **beside}
+    yield {"index": index, "custom": {"input": "print('}')"}}
+    yield {"index": index, "custom": {"input": "\n<|x|>"}}
+
+
+def custom_calls(chunks):
+    """Name and text of the calls of custom tools that go out, by their indexes."""
+    found = {}
+    for chunk in chunks:
+        for call in chunk["choices"][0]["delta"].get("tool_calls") or ():
+            if "custom" in call:
+                assert call.get("type", "custom") == "custom"
+                own = found.setdefault(call["index"], ["", ""])
+                own[0] += call["custom"].get("name", "")
+                own[1] += call["custom"].get("input", "")
+    return found
+
+
+CODE = "print('}')\n<|x|>"
+
+
+@pytest.mark.parametrize("tools", [["run"], [], None])
+@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
+def test_a_call_of_a_custom_tool_passes_as_it_came(tools, as_objects):
+    pieces = [*custom(), *custom(1, "c2")]
+    chunks = [*(chunk_of(tool_calls=[piece]) for piece in pieces), chunk_of(reason="tool_calls")]
+    came = [ChatCompletionChunk.construct(**chunk) for chunk in chunks] if as_objects else chunks
+    found = repaired(came, tools)
+    assert len(found) == len(came)
+    assert all(one is chunk for one, chunk in zip(found, came, strict=True))
+
+
+def test_a_call_of_a_custom_tool_is_renumbered_after_those_from_the_text():
+    chunks = [chunk_of(DIM), *(chunk_of(tool_calls=[piece]) for piece in custom()), chunk_of(reason="stop")]
+    found = repaired(chunks, ["dim", "run"])
+    assert custom_calls(found) == {1: ["run", CODE]}
+    assert found[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_a_call_of_a_custom_tool_that_may_repeat_one_in_the_text_stays_one_of_a_custom_tool():
+    told = '<tool_call>{"name": "run", "arguments": {"input": "2 + 2"}}</tool_call>'
+    chunks = [chunk_of(told), *(chunk_of(tool_calls=[piece]) for piece in custom()), chunk_of(reason="tool_calls")]
+    assert custom_calls(repaired(chunks, ["run"])) == {1: ["run", CODE]}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_of_a_custom_tool_stays_in_a_whole_answer(is_first):
+    own = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}
+    message = {"role": "assistant", "content": None if is_first else DIM, "tool_calls": [own]}
+    answer = {"id": "a", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    found = ChatRepair(["dim"]).whole(answer)
+    assert found["choices"][0]["message"]["tool_calls"][-1] == own
+    assert (found is answer) == is_first
+
+
 def test_a_recovered_call_has_an_id_that_mistrals_servers_take():
     (call,) = accumulated(repaired([chunk_of(DIM), chunk_of(reason="stop")], ["dim"]))[2]
     assert re.fullmatch("[a-zA-Z0-9]{9}", call["id"])

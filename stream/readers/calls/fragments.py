@@ -1,5 +1,6 @@
 """Structured calls: fragments on the wire, put together by index and id."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 from stream.events import Event, ToolCallEnd
 from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import dumps, fields_of
+from stream.readers.options import LONGEST_NAME
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
 
-__all__ = ["CallAssembler", "complete_calls"]
+__all__ = ["CallAssembler", "complete_calls", "function_of"]
 
 
 def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
@@ -28,12 +30,17 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
     return (end for end in ends if end.status == "ok" and not end.told)
 
 
-def _function_of(fragment: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = fragment.get("function")
-    return function if isinstance(function, Mapping) else fragment
+def function_of(fragment: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Where a fragment of a call has its name and its arguments, and by which name these stand there.
+
+    A call of a custom tool, OpenAI's, has text in place of arguments: its `input`.
+    """
+    for place, arguments in (("function", "arguments"), ("custom", "input")):
+        if isinstance(found := fragment.get(place), Mapping):
+            return found, arguments
+    return fragment, "arguments"
 
 
-_LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14  # calls of a round
 _MOST_HELD = 64  # pieces
 _LONGEST_HELD = 64  # characters of a piece
@@ -44,6 +51,12 @@ class _Assembly:
     call: Call
     pieces: Pieces
     scanner: JsonScanner = field(default_factory=JsonScanner)
+    free_text: bool = False  # the arguments are a custom tool's text, and no JSON
+
+    def take(self) -> str:
+        """The arguments as JSON, as far as they have come; they are forgotten."""
+        raw = self.pieces.take()
+        return json.dumps({"input": raw}, ensure_ascii=False) if self.free_text else raw
 
 
 class CallAssembler:
@@ -104,20 +117,20 @@ class CallAssembler:
         for fragment in fragments:
             if not isinstance(fragment, Mapping):
                 continue
-            function = _function_of(fragment)
+            function, _ = function_of(fragment)
             number = fragment.get("index", function.get("index", index))
             if isinstance(number, bool) or not isinstance(number, int | str):
                 number = index
             identity, name = fragment.get("id"), function.get("name")
-            identity = str(identity)[:_LONGEST_NAME] if isinstance(identity, str | int | float) else ""
-            name = clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
+            identity = str(identity)[:LONGEST_NAME] if isinstance(identity, str | int | float) else ""
+            name = clean_name(name[:LONGEST_NAME]) if isinstance(name, str) else ""
             self._fragment(array, number, identity, name, fragment)
 
     def _fragment(
         self, array: int, index: int | str | None, identity: str, name: str, fragment: Mapping[str, Any]
     ) -> None:
-        function, extra = _function_of(fragment), fragment.get("extra_content")
-        arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
+        (function, field_), extra = function_of(fragment), fragment.get("extra_content")
+        arguments = function.get("parameters") if function.get(field_) is None else function[field_]
         if not (identity or name or arguments is not None):
             return
         assembly = self._find(index, identity, name)
@@ -134,6 +147,7 @@ class CallAssembler:
         if name and not assembly.call.name:
             assembly.call.name = name
             self._order.begin(assembly.call)
+        assembly.free_text |= field_ == "input"
         if isinstance(arguments, str):
             self._append(assembly, arguments)
         elif arguments is not None:
@@ -193,6 +207,9 @@ class CallAssembler:
 
     def _append(self, assembly: _Assembly, piece: str) -> None:
         scanner = assembly.scanner
+        if assembly.free_text:  # which ends with its round
+            assembly.pieces.add(piece)
+            return
         end = scanner.scan(piece, 0)
         assembly.pieces.add(piece[:end])
         if scanner.done or scanner.failed:
@@ -201,7 +218,7 @@ class CallAssembler:
     def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
         if not assembly.call.name:
             return  # its name may still come
-        self._order.finish(assembly.call, "malformed" if malformed else "ok", assembly.pieces.take())
+        self._order.finish(assembly.call, "malformed" if malformed else "ok", assembly.take())
 
     def end_round(self, *, was_cut: bool) -> None:
         """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""
@@ -214,8 +231,8 @@ class CallAssembler:
         raw, call = assembly.pieces.text, assembly.call
         if call.status:
             return
-        is_empty = not raw.strip() and not was_cut
-        if call.name and (is_empty or assembly.scanner.finish()):
-            self._order.finish(call, "ok", raw)
+        is_whole = not was_cut and (assembly.free_text or not raw.strip())
+        if call.name and (is_whole or assembly.scanner.finish()):
+            self._order.finish(call, "ok", assembly.take())
         else:
             self._order.finish(call, "malformed" if assembly.scanner.failed else "incomplete", raw)

@@ -8,12 +8,12 @@ from typing import Any
 from stream.events import CallStatus
 from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import text_of
+from stream.readers.options import LONGEST_NAME
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
 
 __all__ = ["ItemCall", "ItemCalls"]
 
-_LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14
 
 
@@ -42,7 +42,7 @@ class ItemCalls:
             for call in list(self._open)[: _MOST_OPEN // 2]:
                 self.end(call, cut=True)
         self._count += 1
-        known = identity[:_LONGEST_NAME] if isinstance(identity, str) else ""
+        known = identity[:LONGEST_NAME] if isinstance(identity, str) else ""
         # A repeated id with name and arguments is a duplicate; each call without an id stands for itself.
         token = ("item", known or self._count)
         made = Call(id=known, array=self._order.new_array(), token=token)
@@ -54,7 +54,7 @@ class ItemCalls:
     def name(self, call: ItemCall, name: object) -> None:
         """Take in the name, where it comes later than the call or is repeated."""
         if isinstance(name, str) and name and not call.call.name and not call.call.status:
-            call.call.name = clean_name(name[:_LONGEST_NAME])
+            call.call.name = clean_name(name[:LONGEST_NAME])
             if call.call.name:
                 self._announce()
                 self._order.begin(call.call)

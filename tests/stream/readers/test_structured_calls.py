@@ -56,6 +56,24 @@ def test_second_parallel_call_with_an_index_of_its_own_is_announced_at_once():
     assert reader.feed(calls(call("f", "{", 1, "b"))) == [ToolCallStart("f", "b", 1)]
 
 
+@pytest.mark.parametrize("place", [{"index": 0}, {}], ids=["an index", "no index"])
+@pytest.mark.parametrize("text", ['print("}")', "", "7", "{"])
+def test_the_text_of_a_custom_tool_is_its_only_argument(text, place):
+    begun = {**place, "id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}
+    reader = OpenAIReader([{"type": "custom", "custom": {"name": "f"}}])
+    assert reader.feed(calls(begun)) == [ToolCallStart("f", "a", 0)]
+    reader.feed(calls({**place, "custom": {"input": text[:3]}}))
+    reader.feed(calls({**place, "custom": {"input": text[3:]}}))
+    end, _ = reader.feed(DONE)
+    assert (end.status, end.arguments) == ("ok", {"input": text})
+
+
+def test_the_text_of_a_custom_tool_may_be_cut_off():
+    reader = OpenAIReader()
+    reader.feed(calls({"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "print("}}))
+    assert reader.feed(chunk({}, "length"))[0] == ToolCallEnd("f", "a", 0, "print(", "incomplete")
+
+
 def test_calls_between_texts_are_announced_one_after_the_other():
     reader = OpenAIReader()
     for number, name in enumerate("fgh"):

@@ -18,11 +18,12 @@ from tests.support.routing import ALL, RATE, Pipeline, bank
     [
         ["read_file"],
         [{"type": "function", "function": {"name": "read_file"}}],
+        [{"type": "custom", "custom": {"name": "read_file"}}],
         [SimpleNamespace(name="read_file")],
         {"read_file": print},
         iter(["read_file"]),
     ],
-    ids=["names", "tool dicts", "objects", "by name", "iterator"],
+    ids=["names", "tool dicts", "custom tools", "objects", "by name", "iterator"],
 )
 def test_tools_are_declared_as_a_reader_takes_them(tools):
     pipeline = Pipeline(tools=tools)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import logging
 import zlib
 
@@ -99,6 +100,25 @@ def test_a_whole_answer_comes_repaired_also_as_a_raw_response(ask, is_sync):
     choice, _ = asked(ANSWERED, ask, is_sync=is_sync)
     calls = [[call.function.name, call.function.arguments] for call in choice.message.tool_calls]
     assert (choice.message.content, "", calls, choice.finish_reason, False) == REPAIRED
+
+
+@pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
+def test_calls_of_custom_tools_come_as_they_are(is_streamed):
+    own = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "run", "input": "2 + 2"}}
+    said = {"role": "assistant", "content": None, "tool_calls": [own]}
+    choice = {"index": 0, "delta" if is_streamed else "message": said, "finish_reason": "tool_calls"}
+    body = json.dumps({"id": "c", "model": "m", "choices": [choice]}).encode()
+    answer = http_answer(b"data: %b\n\n" % body + DONE) if is_streamed else http_answer(body, kind="application/json")
+
+    async def ask(completions):
+        found = await completions.create(**QUESTION, stream=is_streamed)
+        if not is_streamed:
+            return found.choices[0].message.tool_calls
+        return [call async for one in found for choice in one.choices for call in choice.delta.tool_calls or ()]
+
+    ((call,), _) = asked(answer, ask)
+    found = call.model_dump()
+    assert {name: found[name] for name in ("id", "type", "custom")} == {n: own[n] for n in ("id", "type", "custom")}
 
 
 @pytest.mark.parametrize(
