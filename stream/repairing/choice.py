@@ -7,7 +7,7 @@ from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.readers.calls.fragments import function_of
-from stream.readers.calls.values import dumps, fields_of, listed, text_of
+from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
 from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS
@@ -173,7 +173,7 @@ class Choice:
         name, arguments = text_of(function.get("name")), function.get(field)
         if place == "custom" and name:
             self._custom[clean_name(name[:LONGEST_NAME])] = None
-        index = index if type(index) is int else dumps(index)
+        index = index if type(index) is int else name_of(index)
         start = next((one for one in starts if name and one.tool_name == clean_name(name)), None)
         known = self._fragmented.get(index)
         is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
@@ -181,9 +181,9 @@ class Choice:
         if start is not None:
             starts.remove(start)
             known = None
-        elif name and (known is None or known.open_at is None or (own_id and known.id and own_id != known.id)):
+        elif name and (known is None or known.open_at is None or (own_id and known.id and name_of(own_id) != known.id)):
             if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
-                wanted = replace(self._dropped.pop(name), tool_call_id=text_of(own_id))
+                wanted = replace(self._dropped.pop(name), tool_call_id=name_of(own_id))
                 _remember(self._wanted, (name, wanted.tool_call_id), wanted)
             known = None
         if known is None:
@@ -191,7 +191,7 @@ class Choice:
                 self._fragmented[index] = None
                 return None
             known = self._fragmented[index] = self._passing[start.index] = _Fragmented(
-                self._calls, own_id or "", self._calls
+                self._calls, name_of(own_id), self._calls
             )
             self._calls, self._may_await = self._calls + 1, True
         elif known.open_at is None and arguments:

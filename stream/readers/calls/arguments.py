@@ -118,9 +118,12 @@ class PartialArguments:
 
     def add(self, pieces: Iterable[Mapping[str, Any]]) -> None:
         for piece in pieces:
-            steps = _steps(piece.get("json_path"))
+            path = piece.get("json_path")
+            steps = _steps(path)
             value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
             self._left -= _PIECE_COSTS + (len(value) if isinstance(value, str) else 0)
+            if steps not in self._strings and isinstance(path, str):  # the object keeps the names in it
+                self._left -= len(path)
             if steps is None or self._left < 0:
                 self._unreadable = True
             elif not self._unreadable:

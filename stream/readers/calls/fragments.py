@@ -7,7 +7,7 @@ from typing import Any
 
 from stream.events import Event, ToolCallEnd
 from stream.readers.calls.order import CallOrder
-from stream.readers.calls.values import dumps, fields_of
+from stream.readers.calls.values import dumps, fields_of, name_of
 from stream.readers.options import LONGEST_NAME
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
@@ -121,6 +121,7 @@ class CallAssembler:
             number = fragment.get("index", function.get("index", index))
             if isinstance(number, bool) or not isinstance(number, int | str):
                 number = index
+            number = name_of(number) if isinstance(number, str) else number
             identity, name = fragment.get("id"), function.get("name")
             identity = str(identity)[:LONGEST_NAME] if isinstance(identity, str | int | float) else ""
             name = clean_name(name[:LONGEST_NAME]) if isinstance(name, str) else ""

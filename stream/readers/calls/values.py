@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "number", "plain", "text_of"]
+from stream.readers.options import LONGEST_NAME
+
+__all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "name_of", "number", "plain", "text_of"]
 
 NOTHING: dict[str, Any] = {}
 _DEEPEST = 16  # levels at which calls, results and errors hold objects
@@ -56,6 +58,11 @@ def text_of(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else dumps(value)
+
+
+def name_of(value: Any) -> str:
+    """A name, an id or a key as text, cut where it is longer than any."""
+    return text_of(value)[:LONGEST_NAME]
 
 
 def dumps(value: Any) -> str:

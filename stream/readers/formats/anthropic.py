@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from stream.events import Usage
 from stream.readers.calls.item_calls import ItemCall
-from stream.readers.calls.values import fields_of, text_of
+from stream.readers.calls.values import fields_of, name_of, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
 from stream.readers.options import Tools
@@ -59,7 +59,7 @@ class AnthropicReader(BlockReader):
         if len(self._blocks) > _MOST_BLOCKS:
             self._blocks.clear()
             self._open.clear()
-        self._blocks[index] = kind
+        self._blocks[index] = name_of(kind)
         if kind in _TEXTS:
             what, field = _TEXTS[kind]
             self._pass_on(what, block.get(field))

@@ -10,7 +10,7 @@ from stream.events import AudioDelta, TaskStatus, TranscriptDelta
 from stream.readers.calls.item_calls import ItemCalls
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import MessageReader
-from stream.readers.options import Tools
+from stream.readers.options import LONGEST_NAME, Tools
 from stream.readers.text.scanner import Pieces
 
 __all__ = ["BlockReader"]
@@ -88,13 +88,13 @@ class BlockReader(MessageReader):
             self._delta(kind, part, text[said.size :])
 
     def _task_begins(self, identity: Any, name: Any) -> None:
-        known = identity if isinstance(identity, str) else ""
+        known = identity[:LONGEST_NAME] if isinstance(identity, str) else ""
         if len(self._tasks) < _MOST_TASKS:
-            self._tasks[known] = name if isinstance(name, str) else ""
+            self._tasks[known] = name[:LONGEST_NAME] if isinstance(name, str) else ""
         self._order.emit(TaskStatus(known, "working", self._tasks.get(known, "")))
 
     def _task_ends(self, identity: Any, *, failed: bool) -> None:
-        known = identity if isinstance(identity, str) else ""
+        known = identity[:LONGEST_NAME] if isinstance(identity, str) else ""
         self._order.emit(TaskStatus(known, "failed" if failed else "completed", self._tasks.pop(known, "")))
 
     def _fail_with(self, error: Any) -> None:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from stream.events import Event, Interrupted, StreamFailed, ToolCallCancelled, TranscriptDelta, Usage
 from stream.readers.calls.arguments import PartialArguments
 from stream.readers.calls.item_calls import ItemCall
-from stream.readers.calls.values import fields_of, listed, text_of
+from stream.readers.calls.values import fields_of, listed, name_of, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import usage_of
-from stream.readers.options import Tools
+from stream.readers.options import LONGEST_NAME, Tools
 from stream.readers.text.dialect import Call
 
 __all__ = ["GeminiReader", "LiveReader"]
@@ -145,10 +145,11 @@ class LiveReader(GeminiReader):
         for call in listed(_fields(message.get("tool_call")).get("function_calls")):
             self._finished = False
             self._call(_fields(call))
-        for identity in listed(_fields(message.get("tool_call_cancellation")).get("ids")):
+        cancelled = listed(_fields(message.get("tool_call_cancellation")).get("ids"))
+        for identity in (name_of(one) for one in cancelled if isinstance(one, str)):
             if self._streaming and self._streaming[0].call.id == identity:
                 self._end_streamed(cut=True)
-            elif isinstance(identity, str):
+            else:
                 self._order.emit(ToolCallCancelled(identity))
         if message.get("error"):
             self._fail_with(message)
@@ -180,6 +181,11 @@ def _word(value: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-@lru_cache(maxsize=1024)
 def _snake(name: Any) -> str:
-    return _HUMPS.sub(lambda hump: f"_{hump[0].lower()}", name) if isinstance(name, str) else ""
+    """A field's name in snake case; `""` if it is none, or longer than any."""
+    return _snake_of(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else ""
+
+
+@lru_cache(maxsize=1024)
+def _snake_of(name: str) -> str:
+    return _HUMPS.sub(lambda hump: f"_{hump[0].lower()}", name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from stream.events import Interrupted, ServerError, TranscriptDelta
-from stream.readers.calls.values import count, fields_of, text_of
+from stream.readers.calls.values import count, fields_of, name_of, text_of
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.responses import ResponsesReader
 from stream.readers.options import Tools
@@ -12,6 +12,8 @@ from stream.readers.options import Tools
 __all__ = ["RealtimeReader"]
 
 _OF_RESPONSES = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
+
+_MOST_OPEN = 1 << 14
 
 
 class RealtimeReader(ResponsesReader):
@@ -43,7 +45,7 @@ class RealtimeReader(ResponsesReader):
         super().__init__(tools, **options)
         self._finished = True  # a session that closes between responses is complete
         self._is_numbered = False  # nor resumed
-        self._open: set[str] = set()  # responses
+        self._open: set[str] = set()  # responses, by their ids
         self._audio_form, self._audio_hz = "audio/pcm", 24_000
 
     def _session(self, event: Mapping[str, Any]) -> None:
@@ -54,12 +56,14 @@ class RealtimeReader(ResponsesReader):
         self._audio_hz = count(fields.get("rate")) or self._audio_hz
 
     def _begins(self, event: Mapping[str, Any]) -> None:
-        self._open.add(text_of(fields_of(event.get("response")).get("id")))
+        if len(self._open) >= _MOST_OPEN:
+            self._open.clear()
+        self._open.add(name_of(fields_of(event.get("response")).get("id")))
         self._finished, self._last_finish = False, None
 
     def _ended(self, event: Mapping[str, Any]) -> None:
         response = fields_of(event.get("response"))
-        owner = text_of(response.get("id"))
+        owner = name_of(response.get("id"))
         reason = text_of(response.get("status")) or "completed"
         details = fields_of(response.get("status_details"))
         if reason == "incomplete":

@@ -4,10 +4,10 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from stream.readers.calls.item_calls import ItemCall
-from stream.readers.calls.values import dumps, fields_of, listed, plain, text_of
+from stream.readers.calls.values import dumps, fields_of, listed, name_of, plain, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
-from stream.readers.options import Tools
+from stream.readers.options import LONGEST_NAME, Tools
 from stream.readers.text.dialect import clean_name
 
 __all__ = ["ResponsesReader"]
@@ -124,7 +124,7 @@ class ResponsesReader(BlockReader):
         elif kind in _TASKS:
             if len(self._tasks_at) > _MOST_CALLS:
                 self._tasks_at.clear()
-            self._tasks_at[_place(event)] = text_of(item.get("id"))
+            self._tasks_at[_place(event)] = name_of(item.get("id"))
             self._task_begins(item.get("id"), item.get("name") or kind.removesuffix("_call"))
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class ResponsesReader(BlockReader):
         if kind in _CALLS:
             self._whole_call(event, item)
         elif kind in _TASKS:
-            identity = self._tasks_at.pop(_place(event), text_of(item.get("id")))
+            identity = self._tasks_at.pop(_place(event), name_of(item.get("id")))
             self._task_ends(identity, failed=item.get("status") in ("failed", "incomplete") or bool(item.get("error")))
         else:
             self._parts_of(event, item)
@@ -150,7 +150,7 @@ class ResponsesReader(BlockReader):
         call.given = item.get(_CALLS[item["type"]])
         if len(self._calls_at) > _MOST_CALLS:
             self._calls_at.clear()
-        places = (place, ("item", text_of(item.get("id"))), ("call", call.call.id))
+        places = (place, ("item", name_of(item.get("id"))), ("call", call.call.id))
         self._calls_at |= {place: call for place in places if place[1] != ""}
         return call
 
@@ -161,10 +161,10 @@ class ResponsesReader(BlockReader):
 
     def _call_of(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall | None:
         """Return the call that an item or a piece belongs to: by its id, else the item's, else its place."""
-        identity = text_of(item.get("call_id"))
+        identity = name_of(item.get("call_id"))
         if identity and (known := self._calls_at.get(("call", identity))):
             return known
-        places = (("item", text_of(item.get("id") or event.get("item_id"))), _place(event))
+        places = (("item", name_of(item.get("id") or event.get("item_id"))), _place(event))
         call = next((self._calls_at[place] for place in places if place in self._calls_at), None)
         if call is None or item is event:
             return call
@@ -222,7 +222,7 @@ class ResponsesReader(BlockReader):
 
 def _place(event: Mapping[str, Any]) -> tuple[str, Hashable]:
     owner, place = event.get("response_id"), event.get("output_index")
-    return (owner if isinstance(owner, str) else "", place if isinstance(place, int | tuple) else None)
+    return (owner[:LONGEST_NAME] if isinstance(owner, str) else "", place if isinstance(place, int | tuple) else None)
 
 
 def _part_at(event: Mapping[str, Any], index: str, kind: str) -> tuple[Hashable, ...]:

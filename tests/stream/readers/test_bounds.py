@@ -9,8 +9,10 @@ import pytest
 
 from stream import (
     AnthropicReader,
+    GeminiReader,
     OllamaReader,
     OpenAIReader,
+    RealtimeReader,
     ReasoningDelta,
     ResponsesReader,
     StreamFailed,
@@ -421,6 +423,129 @@ def test_what_formats_of_parts_and_blocks_keep_is_bounded(reader, events):
     most, failures = kept(reader(["f"]), events())
     assert not failures
     assert most < 16 * MIB
+
+
+LONG = "Ab" * (1 << 15)
+
+
+def chat_call(number):
+    call = {"index": f"{number}{LONG}", "id": f"{number}{LONG}", "function": {"name": f"f{number}{LONG}"}}
+    return chunk(tool_calls=[call])
+
+
+def chat_custom_call(number):
+    custom = {"name": f"f{number}{LONG}", "input": ""}
+    return chunk(tool_calls=[{"index": f"{number}{LONG}", "id": f"{number}{LONG}", "type": "custom", "custom": custom}])
+
+
+def ollama_call(number):
+    return {"message": {"tool_calls": [{"id": f"{number}{LONG}", "function": {"name": f"f{number}{LONG}"}}]}}
+
+
+def anthropic_block(kind):
+    def begun(number):
+        block = {"type": kind or f"{number}{LONG}", "id": f"{number}{LONG}", "name": f"f{number}{LONG}"}
+        return {"type": "content_block_start", "index": number, "content_block": block}
+
+    return begun
+
+
+def responses_item(kind):
+    def begun(number):
+        item = {"type": kind, "id": f"{number}{LONG}", "call_id": f"c{number}{LONG}", "name": f"f{number}{LONG}"}
+        event = {"type": "response.output_item.added", "response_id": f"{number}{LONG}", "output_index": number}
+        return {**event, "item": item}
+
+    return begun
+
+
+def gemini_part(name):
+    def begun(number):
+        part = {name: {"id": f"{number}{LONG}", "name": f"f{number}{LONG}", "willContinue": True, "toolType": LONG}}
+        return {f"k{number}{LONG}": 1, "candidates": [{"content": {"parts": [part]}}]}
+
+    return begun
+
+
+def gemini_arguments(number):
+    piece = {"jsonPath": f"$.k{number}{LONG}", "stringValue": ""}
+    call = {"partialArgs": [piece], "willContinue": True, **({} if number else {"name": "f"})}
+    return {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}
+
+
+@pytest.mark.parametrize(
+    ("reader", "message"),
+    [
+        (OpenAIReader, chat_call),
+        (OpenAIReader, chat_custom_call),
+        (OllamaReader, ollama_call),
+        (AnthropicReader, anthropic_block("")),
+        (AnthropicReader, anthropic_block("tool_use")),
+        (AnthropicReader, anthropic_block("server_tool_use")),
+        (ResponsesReader, responses_item("function_call")),
+        (ResponsesReader, responses_item("mcp_call")),
+        (RealtimeReader, responses_item("function_call")),
+        (RealtimeReader, lambda number: {"type": "response.created", "response": {"id": f"{number}{LONG}"}}),
+        (GeminiReader, gemini_part("functionCall")),
+        (GeminiReader, gemini_part("toolCall")),
+        (GeminiReader, gemini_arguments),
+    ],
+    ids=[
+        "chat calls",
+        "chat calls of custom tools",
+        "ollama calls",
+        "anthropic blocks",
+        "anthropic calls",
+        "anthropic server tools",
+        "responses calls",
+        "responses tasks",
+        "realtime calls",
+        "realtime responses",
+        "gemini calls",
+        "gemini server tools",
+        "gemini arguments",
+    ],
+)
+def test_of_long_names_ids_and_keys_only_their_beginning_is_kept(reader, message):
+    kept(reader(), [message(0)])  # what is compiled and imported at the first one stays
+    most, failures = kept(reader(), (message(number) for number in range(1000)))
+    assert not failures
+    assert most < 10 * MIB
+
+
+def test_a_repair_keeps_as_little_of_them():
+    for make in (chat_call, chat_custom_call):
+        most, _ = kept(ChatRepair(["f"]), (make(number) for number in range(1000)))
+        assert most < 12 * MIB
+
+
+def test_the_names_of_fields_do_not_outlive_their_reader():
+    gc.collect()
+    tracemalloc.start()
+    for number in range(200):
+        GeminiReader().feed({f"own{number}{LONG}": 1})
+    left = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert left < MIB
+
+
+def test_a_server_tool_with_a_long_id_ends_as_it_began():
+    reader = AnthropicReader()
+    begun, ended = {"id": LONG, "name": LONG, "type": "mcp_tool_use"}, {"tool_use_id": LONG, "type": "mcp_tool_result"}
+    found = [*reader.feed({"type": "content_block_start", "index": 0, "content_block": begun})]
+    found += reader.feed({"type": "content_block_start", "index": 1, "content_block": ended})
+    assert [(one.task_id, one.tool_name, one.status) for one in found] == [
+        (LONG[:1024], LONG[:1024], "working"),
+        (LONG[:1024], LONG[:1024], "completed"),
+    ]
+
+
+def test_responses_that_begin_and_never_end_are_forgotten_where_there_are_too_many():
+    most, _ = kept(
+        RealtimeReader(),
+        ({"type": "response.created", "response": {"id": f"{number:400}"}} for number in range(60_000)),
+    )
+    assert most < 12 * MIB
 
 
 @pytest.mark.parametrize("n_pieces", [1, 4095, 4096, 4097, 20_000, 600_000])
