@@ -194,8 +194,10 @@ async def long_tool(server: Server, model: Model, voice: Voice, _: Ear) -> Sessi
     equal("the transcript has what came after the tool", session.spoken, f"{BEFORE} {AFTER}".split())
     names = [span.cue for span in session.cues]
     claim("the tool is heard to work", names[0] == "tool_call" and set(names[1:]) == {"working"}, names)
-    after_s = session.emitted_s(session.cues[1].start_samples) - session.known_s[0]
-    claim(f"from {after_s:.1f} s after the call", 3.0 <= after_s <= 5.0)
+    heard_s = session.times("response.text.delta")[len(BEFORE.split()) - 1]
+    claim("what was said before the call is heard while it runs", heard_s < session.known_s[0] + LONG_TOOL_S / 2)
+    after_s = session.emitted_s(session.cues[1].start_samples) - heard_s
+    claim(f"from {after_s:.1f} s after the last word", 3.0 <= after_s <= 5.0)
     heard_ms = 1000.0 * (session.heard_s(session.cues[0].start_samples) - session.known_s[0])
     claim(f"its cue is heard {heard_ms:.0f} ms after the call, over speech", heard_ms < MOST_LATE_MS)
     ahead_ms = 1000.0 * max(session.ahead_s)

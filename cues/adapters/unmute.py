@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.events import Event, ServiceEvent
 
-__all__ = ["PATCH", "CueOptions", "ModelError", "UnmuteCues", "chat_events"]
+__all__ = ["PATCH", "CueOptions", "ModelError", "UnmuteCues", "chat_events", "with_ticks"]
 
 PATCH = Path(__file__).with_name("unmute.patch")
 """The patch for unmute."""
@@ -128,6 +128,20 @@ class _Answer:
     @property
     def is_done(self) -> bool:
         return any(line.removeprefix(b"data:").strip() == b"[DONE]" for line in self._end.splitlines())
+
+
+async def with_ticks(websocket: Any, every_s: float) -> AsyncGenerator[Any, None]:
+    """A WebSocket's messages, and `None` after each `every_s` without one; raises as its `recv` does.
+
+    unmute's text-to-speech releases what is due only when a message comes: of a voice that pauses it would hold speech
+    until the tool has run.
+    """
+    while True:
+        message = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                message = await websocket.recv()  # Cancelled, it loses no message.
+        yield message
 
 
 class UnmuteCues(PacedOutput):

@@ -9,9 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from openai import AsyncOpenAI
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosedOK
 
 import stream
-from cues.adapters.unmute import PATCH, ModelError, UnmuteCues, chat_events
+from cues.adapters.unmute import PATCH, ModelError, UnmuteCues, chat_events, with_ticks
 from cues.errors import CueTypeError, CueValueError
 from cues.meters.clicks import find_clicks
 from stream.events import (
@@ -47,6 +50,7 @@ def test_the_patch_is_well_formed_and_changes_the_files_that_use_a_chat_completi
         "unmute/main_websocket.py",
         "unmute/openai_realtime_api_events.py",
         "unmute/scripts/vllm_wrapper_example.py",
+        "unmute/tts/text_to_speech.py",
         "unmute/unmute_handler.py",
     ]
     hunks = re.findall(r"^@@ -\d+,(\d+) \+\d+,(\d+) @@.*\n((?:[ +-].*\n)*)", patch, re.MULTILINE)
@@ -60,15 +64,44 @@ def test_the_patch_is_well_formed_and_changes_the_files_that_use_a_chat_completi
 def test_all_that_the_patch_asks_of_us_is_there():
     added = "\n".join(re.findall(r"^\+(?!\+\+)(.*)$", PATCH.read_text(encoding="utf-8"), re.MULTILINE))
     ours = re.findall(r"^from (?:cues|stream)\b.* import .*$", added, re.MULTILINE)
-    assert len(ours) == 6
+    assert len(ours) == 7
     names = {}
     exec("\n".join(ours), names)
-    assert names["chat_events"] is chat_events
+    assert (names["chat_events"], names["with_ticks"]) == (chat_events, with_ticks)
     methods = re.findall(r"self\.cues\.(\w+)\(", added)
     assert sorted(methods) == ["begin_response", "end_response", "finish", "in_time", "interrupt", "next_item"]
     assert all(hasattr(UnmuteCues, method) for method in methods)
     (statuses,) = re.findall(r"status: (Literal\[.*\])", added)
     assert statuses == str(CallStatus).replace("typing.", "").replace("'", '"')
+
+
+# The voice's messages, over a WebSocket.
+
+
+def test_a_voice_that_pauses_gives_ticks_and_none_of_its_messages_is_lost_or_late():
+    sent = [str(number) for number in range(60)]
+
+    async def voice(websocket):
+        for number, message in enumerate(sent):
+            await asyncio.sleep(0.003 * (number % 4))
+            await websocket.send(message)
+        await websocket.recv()
+
+    async def go():
+        found = []
+        async with serve(voice, "127.0.0.1", 0) as server:
+            (host, port), *_ = (one.getsockname()[:2] for one in server.sockets)
+            async with connect(f"ws://{host}:{port}") as websocket:
+                with contextlib.suppress(ConnectionClosedOK):  # with_ticks itself never ends
+                    async for message in with_ticks(websocket, 0.005):
+                        found.append(message)
+                        if message is None and sent[-1] in found:
+                            await websocket.send("done")
+        return found
+
+    found = asyncio.run(asyncio.wait_for(go(), 30.0))
+    assert [message for message in found if message is not None] == sent
+    assert None in found
 
 
 # The answer of a model, over HTTP.
