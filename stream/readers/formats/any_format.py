@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stream.events import Event, StreamFailed
-from stream.readers.calls.values import fields_of
+from stream.readers.calls.values import NOTHING, fields_of
 from stream.readers.formats.anthropic import AnthropicReader
 from stream.readers.formats.chat_completions import OpenAIReader
 from stream.readers.formats.gemini import GeminiReader, LiveReader
@@ -58,6 +58,8 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
     if "done" in fields and (fields.get("message") is not None or isinstance(fields.get("response"), str)):
         return "ollama"
     found = next((format_ for name, format_ in _FIELDS.items() if fields.get(name) is not None), None)
+    if found is None and fields_of(fields.get("message")) is not NOTHING:
+        return "ollama"  # of a server that says `done` at the end alone
     return found or ("chat" if fields.get("error") else None)
 
 

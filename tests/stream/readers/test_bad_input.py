@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bench.stream_formats_fuzz import spoil
 from stream import (
     AnthropicReader,
+    Finish,
     GeminiReader,
     OllamaReader,
     OpenAIReader,
@@ -167,6 +168,13 @@ class Closed:
     @property
     def __dict__(self):
         raise ValueError("closed")
+
+
+def test_lines_that_say_done_at_the_end_alone_lose_no_word():
+    lines = [{"model": "m", "message": {"role": "assistant", "content": f"{number} "}} for number in range(100)]
+    events = read(AnyReader(), [*lines, {"model": "m", "done": True, "done_reason": "stop"}])
+    assert "".join(event.text for event in events[:-1]).split() == [str(number) for number in range(100)]
+    assert events[-1] == Finish("stop")
 
 
 @pytest.mark.parametrize("kind", [OpenAIReader, OllamaReader, GeminiReader, AnthropicReader, AnyReader])
