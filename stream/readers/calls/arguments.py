@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from stream.readers.calls.values import dumps, plain
 from stream.readers.text.scanner import JsonScanner
 
-__all__ = ["PartialArguments", "canonical", "read_arguments"]
+__all__ = ["PartialArguments", "canonical", "read_arguments", "refuse_constant"]
 
 _EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
 _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
@@ -39,7 +39,7 @@ def read_arguments(raw: str) -> str | None:
 
 def _object(text: str) -> str | None:
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         scanner = JsonScanner()
         if scanner.scan(text, 0) != len(text) or not scanner.done:
@@ -52,7 +52,8 @@ def _object(text: str) -> str | None:
 _PYTHONS = {"True": "true", "False": "false", "None": "null"}
 
 
-def _refuse(constant: str) -> NoReturn:
+def refuse_constant(constant: str) -> NoReturn:
+    """Python's reader takes `NaN` and `Infinity`, which are no JSON and pass any minimum or maximum."""
     raise ValueError(constant)
 
 

@@ -109,6 +109,12 @@ def test_text_is_taken_for_what_any_schema_takes(schema, text, value):
     assert checker.arguments(given) == {"x": value, "y": [text]}
 
 
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
+def test_text_that_spells_no_number_of_json_is_not_taken_for_one(text):
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "number"}}}}
+    assert stream.services.Validator([tool]).check(ToolCallEnd("f", arguments_json=json.dumps({"x": text}))) is not None
+
+
 def test_an_optional_argument_that_a_model_writes_as_text_reaches_the_tool():
     def set_timer(minutes: int | None = None) -> str:
         return f"{minutes!r} minutes"
