@@ -58,7 +58,8 @@ class OllamaReader(MessageReader):
     def _read(self, line: Mapping[str, Any]) -> None:
         if line.get("task_status"):
             self._task_status(line)
-        if (message := fields_of(line.get("message"))) is not NOTHING:
+        # A server may name the message `delta`, as Chat Completions names a piece of it.
+        if (message := fields_of(line.get("message") or line.get("delta"))) is not NOTHING:
             self._message(message, line)
         else:
             if line.get("tool_results"):

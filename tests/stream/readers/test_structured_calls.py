@@ -74,6 +74,11 @@ def test_the_text_of_a_custom_tool_may_be_cut_off():
     assert reader.feed(chunk({}, "length"))[0] == ToolCallEnd("f", "a", 0, "print(", "incomplete")
 
 
+def test_a_line_of_ollamas_may_have_a_delta_in_place_of_a_message():
+    line = {"model": "m", "delta": {"tool_calls": [call("f", '{"x": 1}', 0, "a")]}, "done": False}
+    assert ended(read(line, {"done": True}, reader=OllamaReader())) == ONE
+
+
 def test_calls_between_texts_are_announced_one_after_the_other():
     reader = OpenAIReader()
     for number, name in enumerate("fgh"):
