@@ -178,13 +178,25 @@ class CallOrder:
         elif call.told:
             pass
         elif status == "ok":
-            call.duplicate = self._repeats(call) and call.ordinal < 0
+            call.duplicate = repeated = self._repeats(call)
+            if repeated and call.ordinal >= 0:  # it is announced: the one that ended before and waits behind it goes
+                call.duplicate = False
+                self._drop_twin(call)
         else:
             call.duplicate = False
             call.home.by_name[call.name].forget(call)  # no later call repeats it
         self._flush()
         if self._waiting:
             self._wait(len(arguments))
+
+    def _drop_twin(self, call: Call) -> None:
+        key = canonical(call.arguments_json, typed=False)
+        for item in self._waiting:
+            if isinstance(item, TextDelta) or item.ordinal >= 0 or item.duplicate:
+                continue
+            if (item.status, item.name) == ("ok", call.name) and canonical(item.arguments_json, typed=False) == key:
+                item.duplicate = True
+                return
 
     def _repeats(self, call: Call) -> bool:
         key = canonical(call.arguments_json, typed=False)

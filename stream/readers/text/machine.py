@@ -164,15 +164,16 @@ class TextMachine:
             self.clean = False
             return
         row, line = self._table.row_at(match), parser.line
-        if not line.fresh and (row.fresh if row else match.group()[0] in "`~"):
+        first = match.group()[0]  # a fence of backticks counts behind words, too
+        if not line.fresh and first != "`" and (row.fresh if row else first == "~"):
             parser.pass_text(len(match.group()))
         elif row is None and self._table.may_grow(match):
             yield from self._half_marker()
         elif row is None:  # it looks like a marker, and is none
             parser.release()
             parser.pass_text(1)
-        elif line.previous == "`" and line.odd_ticks and not (parser.held or row.fence or row.markers == ("",)):
-            yield from _inline_code(parser)
+        elif line.odd_ticks and not (parser.held or row.fence) and (line.previous == "`") != (row.markers == ("",)):
+            yield from _inline_code(parser)  # at its start, or a declared name anywhere in it
         else:
             yield from self._candidate(row, len(match.group()))
 
@@ -276,20 +277,36 @@ class TextMachine:
         return TextMachine(collector, self._table, nested=True)
 
 
+# Some models put the body of a marker into a fence.
+_FENCE = Shape(SPACE, "```", Run(r"[a-z_]{0,16}"), SPACE, (["{"], ["["], ["<"]))
+_FENCE_END = Shape(SPACE, "```")
+
+
 def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a marker, once or doubled, what must follow it, and the body that begins there."""
     marker = parser.take(size)
     while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
         if not (yield from parser.read(shape_of(SPACE, marker))):
             break
+    shapes, fence = [shape for shape, _ in row.heads], None
     try:
-        found = yield from parser.test(*(shape for shape, _ in row.heads))
+        found = yield from parser.test(*shapes)
+        if found is None and shapes and (fence := (yield from parser.test(_FENCE))):
+            parser.take(fence[1].end(3) - parser.position)
+            found = yield from parser.test(*shapes)
     except CutOff:
         cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
         if cut:
             parser.new_draft().name = cut[1]
         raise
-    if found:
+    if found and fence:
+        parser.fenced, outer = True, parser.fenced  # a call of a tool that was not declared is documentation
+        try:
+            yield from row.heads[found[0]][1](parser, row, found[1])
+            yield from parser.read(_FENCE_END)
+        finally:
+            parser.fenced = outer
+    elif found:
         yield from row.heads[found[0]][1](parser, row, found[1])
     elif row.otherwise:
         yield from row.otherwise(parser, row, None)

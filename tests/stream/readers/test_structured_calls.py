@@ -162,6 +162,24 @@ def test_a_call_in_tags_whose_values_are_text_and_the_same_structured_are_one(te
     assert [(end.tool_name, end.status) for end in ends] == [("f", "ok")]
 
 
+def test_a_structured_call_that_comes_while_the_same_is_still_written_as_text_is_one():
+    pieces = ['<tool_call>{"name": "f", ', '"arguments": {"a": 1}', "}</tool_call>"]
+    calls = [
+        [{"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        [{"index": 0, "function": {"arguments": '{"a": 1}'}}],
+        None,
+    ]
+    answer = [
+        {"choices": [{"index": 0, "delta": {"content": text, "tool_calls": call}}]}
+        for text, call in zip(pieces, calls, strict=True)
+    ]
+    answer.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    events = list(read_sync(iter(answer)))
+    assert [event.arguments for event in events if isinstance(event, ToolCallEnd)] == [{"a": 1}]
+    assert sum(isinstance(event, ToolCallStart) for event in events) == 1
+    assert not [event for event in events if isinstance(event, TextDelta)]
+
+
 def test_two_calls_in_tags_with_other_values_are_two():
     text = XML + XML.replace("12", "13")
     answer = [{"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}]

@@ -125,18 +125,23 @@ _RESULT = Shape("tool_output", Run("s?"), Run(r"[ \t\r]{0,8}"), "\n")
 _CODE = Shape("tool_code", Run(r"[ \t\r]{0,8}"), "\n")
 _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
+# Behind words, a quote's mark or a list's, a fence is the last thing on its line.
+_OPENING_LINE = Shape(Run(r"[ \t]{0,4}"), Run(r"[\w+\-]{0,16}"), Run(r"[ \t\r]{0,8}"), "\n")
 _LONGEST_CLOSING_LINE = 200
 _LONGEST_FENCE = 64
 
 
 def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
+    fresh = parser.line.fresh
     parser.take(size)
     mark = "".join(parser.held)[-1]
     while size < _LONGEST_FENCE and (yield from parser.peek()) == mark:
         parser.take(1)
         size += 1
     fence = mark * size
+    if not fresh and not (yield from parser.test(_OPENING_LINE)):
+        raise NotACall
     if parser.is_after_call and (yield from parser.read(_RESULT)):
         parser.commit()
         yield from _text_to(parser, fence, spoken=False)
@@ -153,7 +158,7 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         finally:
             parser.fenced = False
     parser.release()
-    yield from _text_to(parser, fence)
+    yield from _text_to(parser, fence, before=" {0,3}" if fresh else r"[ \t>]{0,16}")
 
 
 def _calls(parser: Parser, fence: str) -> Reading[None]:
@@ -205,9 +210,9 @@ def _read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.labelled = False
 
 
-def _text_to(parser: Parser, fence: str, *, spoken: bool = True) -> Reading[None]:
+def _text_to(parser: Parser, fence: str, *, spoken: bool = True, before: str = " {0,3}") -> Reading[None]:
     """Pass, or drop, text up to the line that closes the fence."""
-    closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t\r]*\n?")
+    closing = re.compile(rf"{before}{fence}{fence[0]}*[ \t\r]*\n?")
     line = ""
     while True:
         end = parser.buffer.find("\n", parser.position) + 1

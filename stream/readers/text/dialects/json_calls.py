@@ -240,7 +240,7 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
 
 # Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.
 JSON, _WEAK, ALIAS = (((OBJECT, read), (ARRAY, read)) for read in (json_block, _weak_block, _alias_block))
-ALIASES = ("function-call", "functioncall", "tool-call", "toolcall")
+ALIASES = ("function-call", "functioncall", "tool-call", "toolcall", "tool_use", "TOOL_CALL")
 
 ROWS = (
     Dialect(name="gigachat", markers=("function call<|role_sep|>",), heads=JSON, closers=("<|message_sep|>",),
@@ -253,7 +253,10 @@ ROWS = (
     Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=JSON, closers=("<|action_end|>",)),
     Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=JSON, closers=("<|END_ACTION|>",)),
     *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=ALIAS, closers=(f"</{tag}>",)) for tag in ALIASES),
+    Dialect(name="lm_studio", markers=("[TOOL_REQUEST]",), heads=ALIAS, closers=("[END_TOOL_REQUEST]",)),
+    Dialect(name="bracket_alias", markers=("[TOOL_CALL]",), heads=ALIAS, closers=("[/TOOL_CALL]",)),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
     Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
+    Dialect(name="function_tag", markers=("<function>",), heads=_WEAK, closers=("</function>",)),
     Dialect(name="bare_json", markers=("{",), read=_read_object, weak=True),
 )  # fmt: skip
