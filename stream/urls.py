@@ -7,7 +7,8 @@ from stream.errors import StreamValueError
 
 __all__ = ["server_url", "shown_url"]
 
-_HAS_PATH_WITH_AT = re.compile(r"[a-z][a-z0-9+.-]*://[^/@]+/", re.IGNORECASE)
+# An `@` behind a host is of the path or the query, not of a password, which may hold `/`, `?` and `#`.
+_HOST = re.compile(r"[a-z][a-z0-9+.-]*://(\[[^\]/@]*\]|[^/@:?#\[]+)(:\d*)?(?=[/?#]|$)", re.IGNORECASE)
 _USER = re.compile(r"^((?:[a-z][a-z0-9+.-]*:(?=[/\\]))?[/\\]*).*@", re.IGNORECASE | re.DOTALL)
 
 
@@ -36,5 +37,11 @@ def shown_url(url: str) -> str:
     >>> shown_url("//me:word@host/v1")
     '//host/v1'
     """
-    address = re.split("[?#]", url, maxsplit=1)[0]
-    return address if _HAS_PATH_WITH_AT.match(address) else _USER.sub(r"\1", address)
+    address = _before_query(url)
+    if _HOST.match(url):
+        return address
+    return _USER.sub(r"\1", address) if "@" in address else _before_query(_USER.sub(r"\1", url))
+
+
+def _before_query(url: str) -> str:
+    return re.split("[?#]", url, maxsplit=1)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
@@ -133,7 +133,7 @@ class Connection:
     """
 
     api: Api
-    base_url: str
+    base_url: str = field(repr=False)  # it may hold a password
     model: str
     capabilities: ModelCapabilities
     _endpoint: Endpoint

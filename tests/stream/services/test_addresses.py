@@ -253,10 +253,18 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(monkeypatch, odd
         ("http://me:p@ss/word@host/v1", "http://host/v1"),
         ("https://host/models/a@b", "https://host/models/a@b"),
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("http://me:wo/22@host:8000/v1", "http://host:8000/v1"),
+        ("http://me:wo?rd@host/v1", "http://host/v1"),
+        ("http://me:wo#rd@host", "http://host"),
+        ("http://host/v1?mail=a@b", "http://host/v1"),
     ],
 )
 def test_no_user_or_password_is_shown_also_of_an_invalid_address(url, shown):
     assert shown_url(url) == shown
+
+
+def test_a_connection_shows_no_password():
+    assert "word" not in repr(stream.connect("http://me:word@host", "m"))
 
 
 CLIENT = "a client needs the `services` extra"
