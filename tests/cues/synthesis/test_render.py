@@ -96,7 +96,7 @@ specs = st.builds(
 def test_any_spec_renders_finite_of_its_length_silent_at_both_ends_without_dc(spec, sample_rate):
     x = cues.render(spec, sample_rate)
     assert x.dtype == np.float32
-    assert len(x) == round(spec.length_ms * sample_rate / 1000)
+    assert abs(len(x) - spec.length_ms * sample_rate / 1000) <= 0.5 + 1e-9  # the nearest; of two as near, either
     assert np.isfinite(x).all()
     assert x[0] == x[-1] == 0.0
     assert np.abs(x).max() == pytest.approx(spec.peak, rel=1e-5)
