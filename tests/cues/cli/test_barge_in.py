@@ -15,15 +15,17 @@ SPEAK = ("speak", "--replay", samples_folder() / "llama-server" / "hermes-text-a
 
 @pytest.fixture
 def press(monkeypatch):
-    """A function that has Ctrl-C pressed at frames of the next command."""
+    """A function that has Ctrl-C pressed at frames of the next command, counted from the first of its speech."""
     write = TurnFiles.write
 
-    def pressed_at(*frames):
-        numbers = itertools.count()
+    def pressed_at(*frames, spoken=True):
+        numbers, begun = itertools.count(), not spoken
 
         def press_and_write(files, mixed, speech):
+            nonlocal begun
             write(files, mixed, speech)
-            if next(numbers) in frames:
+            begun = begun or speech.any()
+            if begun and next(numbers) in frames:
                 os.kill(os.getpid(), signal.SIGINT)
 
         monkeypatch.setattr(TurnFiles, "write", press_and_write)
@@ -32,7 +34,7 @@ def press(monkeypatch):
 
 
 def test_the_first_ctrl_c_interrupts_the_answer_and_keeps_what_was_heard(run, tmp_path, press):
-    press(100)
+    press(60)
     result = run(*SPEAK, "--speaker", "voice-like")
     assert (result.code, result.err) == (0, "")
     assert "interrupted" in result.out
@@ -42,13 +44,13 @@ def test_the_first_ctrl_c_interrupts_the_answer_and_keeps_what_was_heard(run, tm
 
 
 def test_the_second_ctrl_c_ends_the_program(run, press):
-    press(100, 101)
+    press(60, 61)
     result = run(*SPEAK, "--speaker", "voice-like")
     assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
 
 
 def test_an_answer_that_is_interrupted_before_anything_was_heard_leaves_no_file(run, tmp_path, press):
-    press(0)
+    press(0, spoken=False)
     result = run(*SPEAK, "--speaker", "voice-like", "--out", "new/folder")
     assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
     assert list(tmp_path.iterdir()) == []
@@ -72,7 +74,7 @@ def test_a_turn_is_kept_if_a_cue_was_heard_or_it_came_to_its_end(run, tmp_path, 
 def test_an_interrupted_demo_leaves_the_files_of_a_whole_one(run, tmp_path, press):
     assert run("demo", "--fast", "--speaker", "voice-like").code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    press(100)
+    press(60)
     result = run("demo", "--fast", "--speaker", "voice-like")
     assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
