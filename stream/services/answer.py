@@ -70,6 +70,7 @@ class Answer:
                 self.text.append(" ")  # otherwise the words before and after the call would join
             self.text.append(event.text)
             self.said_after = self.said_after or bool(event.text.strip())
+            self.reported = self.reported or bool(self.calls and self.reason and event.text.strip())
         elif isinstance(event, ReasoningDelta):
             self.thinking.append(event.text)
             if event.sent_as == "reasoning_content":  # DeepSeek wants it back under this name; strict servers refuse it

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import lru_cache
 
 from stream.events import TextDelta
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
@@ -172,8 +173,8 @@ class TextMachine:
         elif row is None:  # it looks like a marker, and is none
             parser.release()
             parser.pass_text(1)
-        elif line.odd_ticks and not (parser.held or row.fence) and (line.previous == "`") != (row.markers == ("",)):
-            yield from _inline_code(parser)  # at its start, or a declared name anywhere in it
+        elif line.odd_ticks and not (parser.held or row.fence) and (line.previous == "`" or not row.token):
+            yield from _inline_code(parser)
         else:
             yield from self._candidate(row, len(match.group()))
 
@@ -282,8 +283,17 @@ _FENCE = Shape(SPACE, "```", Run(r"[a-z_]{0,16}"), SPACE, (["{"], ["["], ["<"]))
 _FENCE_END = Shape(SPACE, "```")
 
 
+@lru_cache(maxsize=64)
+def _empty_blocks(row: Dialect) -> list[Shape]:
+    """Return what may follow the marker of a block that holds no call."""
+    ends = [closer for closer in row.closers if len(closer) > 1]
+    bodies: tuple[str, ...] = ("", "{}", "[]")
+    return [Shape(SPACE, body, SPACE, end) for end in ends for body in bodies] if ends else [Shape(SPACE, "[]")]
+
+
 def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a marker, once or doubled, what must follow it, and the body that begins there."""
+    fresh = parser.line.fresh
     marker = parser.take(size)
     while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
         if not (yield from parser.read(shape_of(SPACE, marker))):
@@ -308,6 +318,8 @@ def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
             parser.fenced = outer
     elif found:
         yield from row.heads[found[0]][1](parser, row, found[1])
+    elif fresh and row.heads and not row.otherwise and (yield from parser.read(*_empty_blocks(row))):
+        parser.commit()  # a block of no calls, alone in its line
     elif row.otherwise:
         yield from row.otherwise(parser, row, None)
     elif row.token:

@@ -209,6 +209,29 @@ def test_a_call_that_the_fallback_has_run_is_not_run_again_by_the_runner_in_fron
     assert asked == [[], ["web_search"], ["web_search"]]
 
 
+@pytest.mark.parametrize("last", ["stop", "tool_calls"])
+def test_text_behind_the_finish_reason_of_a_call_shows_that_the_server_ran_it(last):
+    asked, ran = [], []
+
+    class Source:
+        model = "m"
+
+        async def chat(self, messages, **_):
+            asked.append(messages)
+            yield ToolCallStart("look", "1")
+            yield ToolCallEnd("look", "1")
+            yield Finish("tool_calls")
+            yield TextDelta("Here it is.")
+            yield Finish(last)
+
+    async def go():
+        runner = stream.ToolRunner(Source(), [tool("look", lambda: ran.append(1))])
+        return [event async for event in runner.chat([{"role": "user", "content": "Look."}])]
+
+    asyncio.run(go())
+    assert (ran, len(asked)) == ([], 1)
+
+
 def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
     async def go():
         async def answer():

@@ -125,8 +125,8 @@ _RESULT = Shape("tool_output", Run("s?"), Run(r"[ \t\r]{0,8}"), "\n")
 _CODE = Shape("tool_code", Run(r"[ \t\r]{0,8}"), "\n")
 _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
-# Behind words, a quote's mark or a list's, a fence is the last thing on its line.
-_OPENING_LINE = Shape(Run(r"[ \t]{0,4}"), Run(r"[\w+\-]{0,16}"), Run(r"[ \t\r]{0,8}"), "\n")
+_OPENING_LINE = Shape(Run(r"[^`\n]{0,80}"), (["\n"], ["`"]))
+_BEHIND_WORDS = Shape(Run(r"[A-Za-z{.][^`\n]{0,80}"), "\n")
 _LONGEST_CLOSING_LINE = 200
 _LONGEST_FENCE = 64
 
@@ -140,7 +140,7 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.take(1)
         size += 1
     fence = mark * size
-    if not fresh and not (yield from parser.test(_OPENING_LINE)):
+    if mark == "`" and not (yield from _opens(parser, fresh)):
         raise NotACall
     if parser.is_after_call and (yield from parser.read(_RESULT)):
         parser.commit()
@@ -158,7 +158,18 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         finally:
             parser.fenced = False
     parser.release()
-    yield from _text_to(parser, fence, before=" {0,3}" if fresh else r"[ \t>]{0,16}")
+    yield from _text_to(parser, fence, before=r"[ \t]{0,16}" if fresh else r"[ \t>]{0,16}")
+
+
+def _opens(parser: Parser, fresh: bool) -> Reading[bool]:
+    """Return whether backticks open a fence: at the start of a line unless more of them follow in it, as in inline code.
+
+    Behind words, or the mark of a quote or a list, a language must follow: those without one may close.
+    """
+    if not fresh:
+        return (yield from parser.test(_BEHIND_WORDS)) is not None
+    found = yield from parser.test(_OPENING_LINE)
+    return found is None or not found[1].group().endswith("`")
 
 
 def _calls(parser: Parser, fence: str) -> Reading[None]:
@@ -210,7 +221,7 @@ def _read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.labelled = False
 
 
-def _text_to(parser: Parser, fence: str, *, spoken: bool = True, before: str = " {0,3}") -> Reading[None]:
+def _text_to(parser: Parser, fence: str, *, spoken: bool = True, before: str = r"[ \t]{0,16}") -> Reading[None]:
     """Pass, or drop, text up to the line that closes the fence."""
     closing = re.compile(rf"{before}{fence}{fence[0]}*[ \t\r]*\n?")
     line = ""
