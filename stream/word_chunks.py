@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from stream.errors import StreamTypeError
 from stream.events import ReasoningDelta, ServiceEvent, TextDelta, Usage
 from stream.request_bodies import sendable_text
+from stream.word_boundaries import UNSPACED, WORD
 
 __all__ = ["words", "words_sync"]
 
@@ -31,8 +32,9 @@ async def words(
     that is not text, or a change of channel, first yields the word held back; the next word then has a space before it.
     Reasoning and usage may stand inside a word: no space follows them, unless the text before them ends a sentence. A
     word of more than 1024 characters comes in parts. So does one with a pause inside: some servers send a call only
-    when it is complete, and the text before it is spoken meanwhile. An asyncio task of its own reads the source, an
-    event each time one is asked for, and closes it at the end, also on an early stop.
+    when it is complete, and the text before it is spoken meanwhile. Chinese, Japanese, Thai and other scripts without
+    spaces come up to a punctuation mark, or about eight characters at a time, with no space between. An asyncio task of
+    its own reads the source, an event each time one is asked for, and closes it at the end, also on an early stop.
 
     Parameters
     ----------
@@ -146,7 +148,7 @@ def words_sync(events: Iterable[_E], *, silent_channels: Collection[str] = _DATA
 class _WordChunker:
     """Holds the incomplete word, and the space that belongs before it."""
 
-    __slots__ = ("_channel", "_parted", "_pieces", "_silent", "_size", "_space", "_yielded")
+    __slots__ = ("_channel", "_parted", "_pieces", "_silent", "_size", "_space", "_unspaced", "_yielded")
 
     def __init__(self, silent_channels: Collection[str]) -> None:
         if isinstance(silent_channels, str):
@@ -156,6 +158,7 @@ class _WordChunker:
         self._silent = frozenset(silent_channels)
         self._pieces: list[str] = []
         self._size = 0  # of the pieces
+        self._unspaced = False  # words may end without a space
         self._space = False  # white space before the word
         self._parted = False  # an event between two words
         self._yielded = False  # a word was yielded
@@ -183,6 +186,8 @@ class _WordChunker:
         if delta.channel in self._silent:
             return out
         text, start = delta.text, 0
+        if self._unspaced or (not text.isascii() and UNSPACED.search(text)):
+            return out + self._feed_unspaced(text)
         for match in _SPACE.finditer(text):
             self._pieces.append(text[start : match.start()])
             out += self.flush()
@@ -192,6 +197,21 @@ class _WordChunker:
             self._size += len(text) - start
             if self._size > _LONGEST_WORD:
                 out += self._parts()
+        return out
+
+    def _feed_unspaced(self, text: str) -> list[TextDelta]:
+        text, end, out = "".join(self._pieces) + text, 0, []
+        self._pieces = []
+        for match in WORD.finditer(text):
+            out += self.flush()
+            self._space = self._space or match.start() > end
+            self._pieces, self._size, end = [match.group()], len(match.group()), match.end()
+        if end < len(text):
+            out += self.flush()
+            self._space = True
+        if self._size > _LONGEST_WORD:
+            out += self._parts()
+        self._unspaced = bool(self._pieces)
         return out
 
     def _parts(self) -> list[TextDelta]:
@@ -207,7 +227,7 @@ class _WordChunker:
 
     def flush(self) -> list[TextDelta]:
         word = "".join(self._pieces)
-        self._pieces, self._size = [], 0
+        self._pieces, self._size, self._unspaced = [], 0, False
         if not word:
             return []
         # Punctuation after a call belongs to the word before the call.

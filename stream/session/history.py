@@ -1,12 +1,14 @@
 """The chat history of a spoken conversation: only the text that was heard, and no tool calls."""
 
-import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Literal
+
+from stream.word_boundaries import PART, WORD
 
 __all__ = ["ChatHistory", "heard_text"]
 
-_TOKEN = re.compile(r"\S+")
+_MOST_SKIPPED = 3
 
 
 class ChatHistory:
@@ -41,17 +43,20 @@ class ChatHistory:
 def heard_text(spoken_text: str, heard: Iterable[str], n_words: int = 0) -> str:
     """The beginning of `spoken_text` that was heard; `n_words` counts it for speakers without word marks.
 
-    Each word of `heard`, in order, is searched in the text, because a speaker may mark several words as one, or
-    punctuation not at all.
+    Each word of `heard`, in order, is searched in the text, because a speaker may mark several words as one, a
+    character as a word, or punctuation not at all.
 
     >>> heard_text("Well - I looked it up.", ["Well", "I", "looked"])
     'Well - I looked'
     >>> heard_text("Well - I looked it up.", [], 2)
     'Well -'
     """
-    tokens = list(_TOKEN.finditer(spoken_text))
-    at = min(n_words, len(tokens))
-    for word in heard:
-        near = (n for n in range(at, min(at + 4, len(tokens))) if tokens[n].group() == word.strip())
-        at = next(near, min(at, len(tokens) - 1)) + 1
-    return spoken_text[: tokens[at - 1].end()] if at else ""
+    end = max((word.end() for word in islice(WORD.finditer(spoken_text), n_words)), default=0)
+    parts = list(PART.finditer(spoken_text, end))
+    n_until = {part.end(): n for n, part in enumerate(parts, 1)}
+    at = 0
+    for word in map(str.strip, heard):
+        starts = [part.start() for part in parts[at : at + 1 + _MOST_SKIPPED]]
+        ends = (start + len(word) for start in starts if spoken_text.startswith(word, start))
+        at = next((n_until[end] for end in ends if end in n_until), min(at + 1, len(parts)))
+    return spoken_text[: parts[at - 1].end() if at else end]

@@ -12,6 +12,7 @@ from stream.clock import Clock
 from stream.errors import SpeakerError
 from stream.session.turn_record import TurnRecord
 from stream.speech.speaker import Speaker, Speech
+from stream.word_boundaries import WORD
 
 __all__ = ["Utterance"]
 
@@ -29,6 +30,7 @@ class SpeechTrack:
     def __init__(self) -> None:
         self.n_pushed = 0
         self._n_words_sent = 0
+        self._last_word = ""
         self._n_words_started = 0
         self._n_words_complete = 0
         self._sound_end = self._word_start = 0
@@ -46,8 +48,11 @@ class SpeechTrack:
         return not self._spoke_since_sent
 
     def sent(self, text: str, *, is_rest: bool = False) -> None:
-        """Count the words sent to the speaker; `is_rest` if the text continues the last one."""
-        self._n_words_sent += len(text.split()) - is_rest
+        """Count the words sent to the speaker; `is_rest` if nothing separates the text from the last one."""
+        last = self._last_word if is_rest else ""
+        words = WORD.findall(last + text)
+        self._n_words_sent += len(words) - bool(last)
+        self._last_word = words[-1]
         self._spoke_since_sent = False
 
     def push(self, speech: Speech) -> None:
@@ -68,7 +73,7 @@ class SpeechTrack:
         self.n_pushed += len(speech.samples)
         if speech.phrase:
             start = self._phrases[-1][0] if self._phrases else 0
-            self._phrases.append((self.n_pushed, len(speech.phrase.split())))
+            self._phrases.append((self.n_pushed, len(WORD.findall(speech.phrase))))
             self._n_words_complete += self._phrases[-1][1]
             self._n_words_started = self._n_words_complete
             # A cue need not wait for the silence at the end of a phrase.

@@ -98,8 +98,7 @@ class LastingSpeaker:
                     self._used_s = self._clock.now()
                     if len(speech.samples) or speech.phrase:
                         self._failures, is_sounding = 0, not speech.phrase
-                        n_words = len(speech.phrase.split()) if isinstance(inner, PhraseSpeaker) else None
-                        del self._unspoken[:n_words]
+                        self._forget(speech.phrase if isinstance(inner, PhraseSpeaker) else "".join(self._unspoken))
                     yield speech
                 is_done = self._finished
             if inner is not self._inner:
@@ -112,6 +111,12 @@ class LastingSpeaker:
             await self._replace()
         self._finished = False
         await self._let_go()
+
+    def _forget(self, spoken: str) -> None:
+        """Forget text that was spoken; a phrase has whole pieces, but may have one less space than they have."""
+        n_left = len("".join(spoken.split()))
+        while self._unspoken and n_left > 0:
+            n_left -= len(self._unspoken.pop(0).strip())
 
     async def _replace(self) -> None:
         """Open another speaker for the text that was not spoken; raises after too many attempts."""

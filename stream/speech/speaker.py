@@ -10,13 +10,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stream.word_boundaries import CLOSING, MARKS
+
 __all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
 
 SAMPLE_RATE = 24000
 """The sample rate of every speaker, Hz."""
 
 # A clause ends at a mark at the end of a word, so "3.5" and "10:30" are not cut.
-_CLAUSE_END = re.compile(r"[.,;:!?…。、!?:;,—][\"'”’)\]]*$")
+_CLAUSE_END = re.compile(rf"[.,;:!?…—{MARKS}][{CLOSING}]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Speech:
 class Speaker(Protocol):
     """Text in, speech out, in order.
 
-    `send` takes words with the space before them, as `stream.words` yields them; text without a space continues a word.
+    `send` takes words with the space before them, as `stream.words` yields them; text without a space continues a word,
+    or follows one of a script without spaces.
     `flush` ends a phrase (before a tool call, say). After `finish` no more text comes, and the iteration ends when all
     is spoken. It raises a `SpeakerError` if the speaker fails.
     """

@@ -120,6 +120,35 @@ def test_one_name_in_place_of_a_collection_of_channels_is_refused():
         list(words_sync([], silent_channels="json"))
 
 
+UNSPACED = {
+    "chinese": ["今天北京的天气很", "好。", "气温是二十五度，", "适合出去散步。"],
+    "quoted": ["他说：", "「你好。」", "然后走了。"],
+    "japanese": ["きょうはちょっと", "いいですね。", "価格は３，０００", "円です！"],
+    "thai": ["วันนี้อา", "กาศดีมาก", "ครับเดิน", "เล่น"],
+    "khmer": ["ថ្ងៃនេះអា", "កាសធាតុល្អ", "ណាស់។", "បាទ"],
+    "words of others inside": ["我用Python", "写代码,", "看https://example.org/a", "吧", " 10：30", " 开始"],
+    "a variant of a character": ["葛\U000e0100城市の辻\U000e0101さ", "んはどこですか？"],
+    "korean has spaces": ["오늘", " 날씨는아주아주아주좋습니다.", " 네"],
+}
+
+
+@pytest.mark.parametrize("pieces", UNSPACED.values(), ids=UNSPACED)
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_script_without_spaces_comes_up_to_its_punctuation_or_a_few_characters_at_a_time(pieces, size):
+    text = "".join(pieces)
+    assert texts(*cut([TextDelta(text)], size)) == pieces
+
+
+def test_a_script_without_spaces_does_not_wait_for_one():
+    deltas = [TextDelta(character) for character in "今天很好。明天也好。" * 20]
+    waits = [n for n, event in enumerate(words_sync(itertools.chain(deltas, [CALL]))) if event is CALL]
+    assert waits == [40]
+    first, rest = iter(deltas), []
+    events = words_sync(rest.append(delta) or delta for delta in first)
+    assert next(events) == TextDelta("今天很好。")
+    assert len(rest) == len("今天很好。") + 1
+
+
 PIECES = st.lists(
     st.one_of(
         st.text(alphabet="ab.,! \n", min_size=1, max_size=12).map(TextDelta),
@@ -142,6 +171,12 @@ def cut(events, size):
 @given(PIECES, st.integers(1, 5))
 def test_words_do_not_depend_on_how_the_text_is_cut_into_deltas(events, size):
     assert texts(*cut(events, size)) == texts(*events)
+
+
+@given(st.lists(st.text(alphabet="a1今あょ。，」「.วัเ็ \n", min_size=1, max_size=20).map(TextDelta)), st.integers(1, 5))
+def test_no_cut_makes_a_difference_in_scripts_without_spaces_and_no_letter_is_lost(events, size):
+    assert texts(*cut(events, size)) == texts(*events)
+    assert spoken(events) == " ".join("".join(event.text for event in events).split())
 
 
 @given(PIECES)

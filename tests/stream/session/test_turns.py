@@ -18,6 +18,7 @@ from stream.events import (
     ToolResult,
 )
 from stream.routing.rules import CueRules, Limits
+from stream.session.history import heard_text
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.listening import last_sound, new_clicks
@@ -375,6 +376,39 @@ def test_a_barge_in_after_a_call_leaves_the_words_before_and_after_it_apart():
     told = run_turn(TWO_FILES, barge_in_s=two.onset_samples / RATE + 0.05)
     assert told.journal.heard_text == "Let me check that Two"
     assert told.history.messages == [{"role": "assistant", "content": "Let me check that Two"}]
+
+
+CHINESE = "今天北京的天气很好。气温是二十五度，适合出去散步。明天会更冷。"
+
+
+@pytest.mark.parametrize("speaker", [Precise, VoiceLikeSpeaker, Plain], ids=["word ends", "phrases", "nothing"])
+def test_text_without_spaces_is_spoken_as_it_comes_and_a_cue_waits_for_its_last_phrase(speaker):
+    turn = [*((0.1 * n, TextDelta(character)) for n, character in enumerate(CHINESE)), *call(3.3), *answered(30.0)]
+    rules = CueRules(placement="after_words", success=None, working=None)
+    told = run_turn(turn, speaker=speaker(), rules=rules)
+    assert told.journal.spoken_text == told.journal.heard_text == CHINESE
+    assert np.flatnonzero(np.abs(told.tape.speech) > 0.01)[0] < 1.5 * RATE
+    assert told.journal.sounded[0].onset_samples >= last_sound(told.tape.speech, 1e-3) - 1200 - FRAME
+
+
+def test_a_barge_in_keeps_the_phrases_of_a_text_without_spaces_that_were_heard():
+    turn = [(0.0, TextDelta(CHINESE))]
+    third = run_turn(turn).journal.heard[2]
+    told = run_turn(turn, barge_in_s=third.onset_samples / RATE + 0.05)
+    assert told.journal.heard_text == "今天北京的天气很好。气温是二十五度，适合出去散步。"
+
+
+@pytest.mark.parametrize(
+    ("marks", "heard"),
+    [
+        (["今天", "北京", "的", "天气", "很", "好", "气温"], "今天北京的天气很好。气温"),
+        (["今天北京的天气很好。", "气温是二十五度，"], "今天北京的天气很好。气温是二十五度，"),
+        (list("今天北京"), "今天北京"),
+    ],
+    ids=["words", "phrases", "characters"],
+)
+def test_the_marks_of_a_voice_are_found_in_a_text_without_spaces(marks, heard):
+    assert heard_text(CHINESE, marks) == heard
 
 
 def test_data_for_a_program_is_nowhere_in_a_turn_and_its_model_is_not_taken_for_one_that_hangs():

@@ -167,6 +167,13 @@ def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next()
     assert told.journal.failure is None
 
 
+def test_text_without_spaces_is_said_once_by_the_next():
+    script = [(0.0, TextDelta("今天北京的天气很好。")), (9.0, TextDelta("明天会更冷。")), (9.1, TextDelta("再见。"))]
+    told, lines = conversation(DiesInMidPhrase, script)
+    assert [line.spoken for line in lines] == [["今天北京的天气很好。"], ["明天会更冷。", "再见。"]]
+    assert told.journal.failure is None
+
+
 @pytest.mark.parametrize("every_s", [0.03, 0.1, 0.2])
 def test_text_that_comes_while_a_connection_is_opened_again_is_said_once_and_in_order(every_s):
     words = [f"word {n}. " for n in range(20)]

@@ -39,10 +39,17 @@ def spoken(words):
             ["Well,", "yes:", 'it is 3.5 km ("far").', "Go"],
         ),
         (["東京。", " 行く", " よ!"], ["東京。", "行く よ!"]),
+        (["今天北京的天气很", "好，", "「是吗？」", "明天"], ["今天北京的天气很好，", "「是吗？」", "明天"]),
         ([" word"] * 30, [" ".join(["word"] * n) for n in (12, 12, 6)]),
         ([" ", "\n"], []),
     ],
-    ids=["where a reader takes breath", "marks of other scripts", "no mark in twelve words", "white space"],
+    ids=[
+        "where a reader takes breath",
+        "marks of other scripts",
+        "text without spaces",
+        "no mark in twelve words",
+        "white space",
+    ],
 )
 def test_a_phrase_ends_at_a_mark_or_after_twelve_words(words, phrases):
     assert spoken(words) == phrases

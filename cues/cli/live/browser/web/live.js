@@ -160,10 +160,17 @@ function say(delta) {
 
 // A word is heard at `atS`: then it and those before it turn to full ink. Speakers mark words with their own spelling.
 function hear(text, atS) {
-  const wanted = text.trim().toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
-  const place = state.words.findIndex((word) => word.textContent.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "") === wanted);
-  for (const word of state.words.splice(0, place + 1)) { state.due.push({ word, atS }); }
+  const wanted = bare(text);
+  for (const start of state.words.keys()) {
+    let end = start, joined = "";
+    do { joined += bare(state.words[end].textContent); end += 1; } while (joined.length < wanted.length && end < state.words.length);
+    if (joined !== wanted) { continue; }
+    for (const word of state.words.splice(0, end)) { state.due.push({ word, atS }); }
+    return;
+  }
 }
+
+function bare(text) { return text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ""); }
 
 // A line for each cue, where it began; its cause is known at the end of the turn.
 function showCue({ number, cue, start_s, end_s }) {
