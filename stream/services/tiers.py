@@ -189,7 +189,7 @@ class ToolTiers(Wrapper):
 
     A tool that the question or `tool_choice` names is offered, too. A general question gets no tools, but "Yes, please"
     or "And in the kitchen?" gets those of the question before it. A tier whose patterns match no tool is a warning in
-    the log.
+    the log, and so are, once, the tools that belong to no tier.
 
     Parameters
     ----------
@@ -215,6 +215,7 @@ class ToolTiers(Wrapper):
         self._tools = as_tools(tools)
         chosen = load_tiers() if tiers is None else tiers
         self._tiers = {tier.name: tier for tier in chosen}
+        self._known: set[str] = set()  # tools that were asked for their tier, for the log
         self._groups = tuple(chain.from_iterable(tier.groups for tier in chosen))
         self._general = _compiled(self._tiers[GENERAL].keywords if GENERAL in self._tiers else ())
         self._classifier = classifier or KeywordClassifier(chosen)
@@ -225,14 +226,10 @@ class ToolTiers(Wrapper):
         name = named if isinstance(named, str) else await named
         tier = self._tiers.get(name) or Tier(name=GENERAL)
         every = self._tools if tools is None else as_tools(tools)
-        kept = {
-            tool.name
-            for tool in every
-            if (fits(tier.groups, tool.group) if fits(self._groups, tool.group) else fits(tier.tools, tool.name))
-        }
+        self._log_those_of_no_tier(every)
+        kept = {tool.name for tool in every if self._has(tier, tool)}
         if every and not kept and (tier.groups or tier.tools):
-            shown = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in every]
-            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), logged_list(shown))
+            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), logged_list(_shown(every)))
         asked = sentences(question)
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
@@ -257,6 +254,18 @@ class ToolTiers(Wrapper):
             async for event in events:
                 yield event
 
+    def _has(self, tier: Tier, tool: Tool) -> bool:
+        """Whether the tool belongs to the tier: by its group if any tier has that group, otherwise by its name."""
+        return fits(tier.groups, tool.group) if fits(self._groups, tool.group) else fits(tier.tools, tool.name)
+
+    def _log_those_of_no_tier(self, every: Iterable[Tool]) -> None:
+        new = [tool for tool in every if tool.name not in self._known]
+        self._known.update(tool.name for tool in new)
+        strays = [tool for tool in new if not any(self._has(tier, tool) for tier in self._tiers.values())]
+        if strays:
+            message = "%d tools belong to no tier, and are offered only where a question or tool_choice names them: %s"
+            logger.warning(message, len(strays), logged_list(_shown(strays)))
+
     def _asks_for(self, tool_name: str, question: str, asked: Sequence[str]) -> bool:
         """Whether the question contains the tool's name as written, or in words; one plain word does not count.
 
@@ -270,6 +279,10 @@ class ToolTiers(Wrapper):
             first.search(sentence) or (anywhere.search(sentence) and not self._general.search(sentence))
             for sentence in asked
         )
+
+
+def _shown(tools: Iterable[Tool]) -> list[str]:
+    return [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in tools]
 
 
 @lru_cache(maxsize=4096)

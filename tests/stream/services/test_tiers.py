@@ -164,9 +164,23 @@ def test_a_tool_that_is_only_talked_of_is_not_offered(question, name):
 def test_a_tier_that_should_have_tools_and_has_none_is_a_warning_with_names_and_counts_alone(caplog):
     with caplog.at_level(logging.DEBUG, logger="stream"):
         chosen("Turn off the secret lamp", [*listed("playwright", "browser_click"), tool("send_mail")])
-    (record,) = caplog.records
+    _, record = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage() == "Tier device has none of the 2 tools: browser_click (playwright), send_mail"
+
+
+def test_tools_of_no_tier_are_one_warning_with_their_names(caplog):
+    tiers = stream.services.ToolTiers(None)
+    tools = [*listed("mail", "read_mail"), tool("get_weather"), tool("read_file")]
+    with caplog.at_level(logging.DEBUG, logger="stream"):
+        for question in ("Weather in Oslo?", "What is in my documents folder?"):
+            asyncio.run(tiers.choose(question, tools))
+        asyncio.run(tiers.choose("Weather in Oslo?", [tool("read_file"), tool("send_mail")]))
+    told = "belong to no tier, and are offered only where a question or tool_choice names them"
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.WARNING, f"2 tools {told}: read_mail (mail), get_weather"),
+        (logging.WARNING, f"1 tools {told}: send_mail"),
+    ]
 
 
 def test_keywords_decide_before_the_weights_and_a_tier_with_keywords_has_no_weights():
@@ -175,6 +189,13 @@ def test_keywords_decide_before_the_weights_and_a_tier_with_keywords_has_no_weig
     assert [both.classify(text) for text in ("Turn the radio off", "Turn the lamp off")] == ["music", "device"]
     alone = stream.services.KeywordClassifier([stream.services.Tier(name="device", keywords=["robot"])])
     assert [alone.classify(text) for text in ("Stop the robot", "Turn the lamp off")] == ["device", "general"]
+
+
+def test_a_tier_beside_the_built_in_ones_offers_its_tools():
+    weather = stream.services.Tier(name="weather", tools=["get_weather"], keywords=["weather", "forecast"])
+    tools, tiers = [tool("get_weather"), tool("read_file")], [*stream.services.load_tiers(), weather]
+    assert chosen("Weather in Oslo?", tools, tiers=tiers) == ["get_weather"]
+    assert chosen("What is in my documents folder?", tools, tiers=tiers) == ["read_file"]
 
 
 # Patterns
