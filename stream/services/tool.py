@@ -42,6 +42,8 @@ class Tool:
         Origin of the tool, such as the name of an MCP server, for `ToolTiers`; `""` if unknown.
     expected_s : float or None
         What it usually takes, seconds: a router's first guess, until it has learned it.
+    strict : bool or None
+        Whether the server shall hold the model to `parameters`, as OpenAI's can; `None` does not ask for it.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Tool:
     function: Callable[..., Any] | None = None
     group: str = ""
     expected_s: float | None = None
+    strict: bool | None = None
 
     def __post_init__(self) -> None:
         name: Any = self.name
@@ -66,6 +69,8 @@ class Tool:
             raise StreamValueError(
                 f"expected_s of {self.name} is {self.expected_s!r}; it must be 0 or more, and finite"
             )
+        if not isinstance(self.strict, bool | None):
+            raise StreamTypeError(f"strict of {self.name} is {self.strict!r}; it must be a bool or None")
         if not isinstance(self.parameters, Mapping):
             raise StreamTypeError(f"parameters of {self.name} is {self.parameters!r}; it must be a JSON Schema object")
         if self.parameters.get("type", "object") != "object":
@@ -76,7 +81,9 @@ class Tool:
     def openai(self) -> dict[str, Any]:
         """The tool's definition in a request's `tools`, for both endpoints."""
         schema = {**NO_ARGUMENTS, "required": [], **self.parameters}
-        function = {"name": self.name, "description": self.description, "parameters": schema}
+        function: dict[str, Any] = {"name": self.name, "description": self.description, "parameters": schema}
+        if self.strict is not None:  # Some servers refuse a field that they do not know.
+            function["strict"] = self.strict
         return {"type": "function", "function": function}
 
     @classmethod
@@ -95,7 +102,8 @@ class Tool:
             if not isinstance(inner, Mapping) or "name" not in inner:
                 raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
             schema = inner.get("parameters") or mcp_field(inner, "inputSchema") or NO_ARGUMENTS
-            return cls(name=inner["name"], description=inner.get("description") or "", parameters=schema)
+            description, strict = inner.get("description") or "", inner.get("strict")
+            return cls(name=inner["name"], description=description, parameters=schema, strict=strict)
         if hasattr(source, "inputSchema") or hasattr(source, "input_schema"):
             return cls.of_mcp(source)
         if callable(source):

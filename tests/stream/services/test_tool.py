@@ -17,7 +17,7 @@ import pytest
 import stream
 from stream.errors import StreamTypeError, StreamValueError
 from stream.services.answer import run_tool
-from tests.support.model_server import chat, running, says
+from tests.support.model_server import BOTH, chat, running, says
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -38,6 +38,24 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 )
 def test_every_form_of_a_tool_makes_the_same_tool(source):
     assert stream.Tool.of(source) == stream.Tool(name="w", description="d", parameters=SCHEMA)
+
+
+def openai_tool(**fields):
+    return {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA, **fields}}
+
+
+@BOTH
+@pytest.mark.parametrize("strict", [True, False, None])
+def test_strict_is_sent_where_a_tool_gives_it_and_nowhere_else(endpoint, strict):
+    given = {} if strict is None else {"strict": strict}
+    for tool in (openai_tool(**given), {**openai_tool(**given)["function"]}, stream.Tool.of(openai_tool(**given))):
+        body = chat("ollama-plain-text", endpoint=endpoint, model="mistral", tools=[tool]).bodies[0]
+        assert body["tools"] == [openai_tool(**given)]
+
+
+def test_a_strict_that_is_no_bool_is_refused():
+    with pytest.raises(StreamTypeError, match="strict of w is 'yes'; it must be a bool or None"):
+        stream.Tool.of(openai_tool(strict="yes"))
 
 
 def test_a_function_with_type_hints_is_a_tool():
