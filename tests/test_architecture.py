@@ -86,7 +86,7 @@ FLOORS = {
     "stream.readers.calls": (("values",), ("arguments",), ("order",), ("fragments", "item_calls")),
     "stream.repairing": (("choice",), ("chat",), ("sse",), ("streams",)),
     "stream.readers.formats": (
-        ("failures", "finish_reasons", "framing"),
+        ("data_text", "failures", "finish_reasons", "framing"),
         ("message_reader", "raw_text"),
         ("chat_completions", "ollama", "block_reader"),
         ("responses", "anthropic", "gemini"),

@@ -12,6 +12,7 @@ from stream.events import EmptyToolCalls, Event, Finish, StreamFailed, TaskStatu
 from stream.readers.calls.fragments import CallAssembler
 from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import NOTHING, count, dumps, fields_of, text_of
+from stream.readers.formats.data_text import DataText
 from stream.readers.formats.finish_reasons import ended_early
 from stream.readers.formats.framing import MessageDecoder
 from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
@@ -38,8 +39,8 @@ class MessageReader(ABC):
     max_line_chars : a longer message ends a stream of bytes as failed, with code `"line_too_long"`; what came before is
         kept.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
-    calls_in_text : whether text is searched for calls and markers; not if the request asked for JSON. Text of the
-        channel `json` never is.
+    calls_in_text : whether text is searched for calls and markers; not if the request asked for JSON: of its text, only
+        a block of thought at the beginning is told from the data. Text of the channel `json` is never searched.
 
     Raises
     ------
@@ -72,7 +73,7 @@ class MessageReader(ABC):
         self._task = ("", "")  # the last one: id and status
         self._usage: Usage | None = None
         self._misfit: str | None = None
-        self._is_data = not calls_in_text
+        self._data = None if calls_in_text else DataText()
 
     def feed(self, data: Any, /) -> list[Event]:
         """Return the events that this piece of the stream makes certain.
@@ -140,17 +141,30 @@ class MessageReader(ABC):
         if delta := self._lone(text):
             self._order.emit(delta)
             return
-        if self._is_data or self._order.channel == _DATA:
+        if self._order.channel == _DATA:
             self._calls.text_followed = True
             self._order.text(text)
+            return
+        if self._data is not None:
+            self._pass_data(self._data.feed(text))
             return
         if self._machine is None:
             self._machine = TextMachine(self._order, self._table)
         self._calls.text_followed = True
         self._machine.feed(text)
 
+    def _pass_data(self, pieces: Iterable[tuple[bool, str]]) -> None:
+        for is_thought, text in pieces:
+            if text and is_thought:
+                self._order.reasoning(text)
+            elif text:
+                self._calls.text_followed = True
+                self._order.text(text)
+
     def _change_channel(self, channel: str | None) -> None:
         if channel != self._order.channel:
+            if self._data is not None:
+                self._pass_data(self._data.close())
             if self._machine is not None and channel == _DATA:
                 self._machine.close(was_cut=False)
                 self._machine = None
@@ -206,6 +220,9 @@ class MessageReader(ABC):
             self._order.emit(TaskStatus(*task))
 
     def _end_round(self, *, was_cut: bool) -> None:
+        if self._data is not None:
+            self._pass_data(self._data.close())
+            self._data = DataText()
         if self._machine is not None:
             self._machine.close(was_cut=was_cut)
             self._machine = None
