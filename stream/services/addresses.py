@@ -128,7 +128,9 @@ def is_near(url: str) -> bool:
 
 
 def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:
-    """The name of a model as Ollama's cloud, or (`"local"`) any other server, expects it; only `…cloud` names change.
+    """The name of a model as Ollama's cloud, or (`"local"`) any other server, expects it.
+
+    `"local"` changes `…cloud` names only; `"cloud"` also writes a hyphen before a size at the end as a colon.
 
     Examples
     --------
@@ -136,6 +138,8 @@ def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:
     'qwen3-coder:480b'
     >>> normalize_model("gpt-oss-120b-cloud", "local")
     'gpt-oss:120b-cloud'
+    >>> normalize_model("gpt-oss-20b", "cloud")
+    'gpt-oss:20b'
     """
     name = str(model or "").strip()
     if not name:
