@@ -48,20 +48,42 @@ def test_a_model_that_calls_tools_passes(endpoint):
     assert report.failure is None
 
 
+OSLO = '{"city": "Oslo"}'
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("text", "dialect"),
     [
         ('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', "hermes"),
-        ('[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}', "mistral"),
+        ('[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}', "mistral_new"),
+        ('[THINK]Hm.[/THINK][TOOL_CALLS]get_weather{"city": "Oslo"}', "mistral_new"),
+        ('[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Oslo"}}]', "mistral_old"),
+        (f"<|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{OSLO}<|tool_call_end|>", "kimi_k2"),
+        (
+            f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{OSLO}\n```<｜tool▁call▁end｜>",
+            "deepseek_v3",
+        ),
+        (f"I look.<｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{OSLO}<｜tool▁call▁end｜>", "deepseek_v31"),
         ('{"name": "get_weather", "arguments": {"city": "Oslo"}}', "json"),
         ('[get_weather(city="Oslo")]', "pythonic"),
     ],
-    ids=["hermes", "mistral", "json", "pythonic"],
+    ids=[
+        "hermes",
+        "mistral",
+        "mistral thinks",
+        "old mistral",
+        "kimi",
+        "deepseek 3",
+        "deepseek 3.1",
+        "json",
+        "pythonic",
+    ],
 )
 def test_raw_calls_are_told_from_structured_ones_and_their_dialect_is_named(endpoint, text, dialect):
     report = check(says([["say", text]], [["say", "It rains."]], endpoints=(endpoint,)), endpoint)
-    assert (report.form, report.dialect, report.calls, report.ids) == ("raw", dialect, 1, "missing")
+    ids = "present" if dialect == "kimi_k2" else "missing"
+    assert (report.form, report.dialect, report.calls, report.ids) == ("raw", dialect, 1, ids)
     assert report.passed
 
 
