@@ -162,9 +162,10 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def _opens(parser: Parser, fresh: bool) -> Reading[bool]:
-    """Return whether backticks open a fence: at the start of a line unless more of them follow in it, as in inline code.
+    """Return whether backticks open a fence, and no inline code.
 
-    Behind words, or the mark of a quote or a list, a language must follow: those without one may close.
+    At the start of a line they do unless more of them follow in it. Behind words, or the mark of a quote or a list, a
+    language must follow: those without one may close.
     """
     if not fresh:
         return (yield from parser.test(_BEHIND_WORDS)) is not None
