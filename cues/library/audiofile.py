@@ -193,7 +193,7 @@ def read_channels(
             ):  # three times as fast as libsndfile's conversion, with equal values
                 channels = float_of_int16(file.read(dtype="int16", always_2d=True))
             else:
-                channels = file.read(dtype=dtype, always_2d=True)
+                channels = file.read(file.frames, dtype=dtype, always_2d=True)  # GSM needs the number
     except AudioFileError:
         raise
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:

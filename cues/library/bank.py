@@ -91,7 +91,7 @@ class Bank(Mapping[str, Cue]):
     def __or__(self, cues: Mapping[str, Cue]) -> Bank:
         """The bank with more cues, which take the place of those of their names."""
         bank = Bank({**self._cues, **cues}, sample_rate=self.sample_rate, speech_lufs=self.speech_lufs)
-        bank.rules, bank.pack_dir = self.rules, self.pack_dir
+        bank.rules, bank.profiles, bank.pack_dir = self.rules, self.profiles, self.pack_dir
         return bank
 
     def name_for(self, tool_name: str) -> str:

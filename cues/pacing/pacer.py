@@ -135,7 +135,7 @@ class Pacer:
         self._odd_byte = b""
         self._heard_from: float | None = None  # when playback of the released samples began
         self._released = 0  # samples since then
-        self._speaking = False
+        self._speaking = self._ended = False
         self._dry = self._resumes = False
         self._concealment = Concealment(mixer.sample_rate)
         self._more_waits = False  # whether more could be released before the released samples run out
@@ -214,9 +214,9 @@ class Pacer:
     def end(self) -> None:
         """End the utterance: release an incomplete last frame, and count no underrun after it.
 
-        The mixing thread, or one other.
+        Speech that ends in mid-sound, as that of a voice that failed, fades out. The mixing thread, or one other.
         """
-        self._speaking = False
+        self._speaking, self._ended = False, True
         self._odd_byte = b""
 
     def clear(self, keep_ms: float = 0.0) -> int:
@@ -239,6 +239,7 @@ class Pacer:
         self._concealment.reset()
         self._more_waits = self._more_waits and (keep > 0 or self._active)
         self.end()
+        self._ended = False  # the mixer fades what is kept
         return queued - keep
 
     def interrupt(self, fade_ms: float = 30.0) -> int:
@@ -308,7 +309,7 @@ class Pacer:
 
     def wait_s(self) -> float | None:
         """Seconds until a frame is due, ≥ 0.0; None if nothing is queued, sounds or fades. The mixing thread only."""
-        if not (self.queued_samples or self._active or self._fades_out):
+        if not (self.queued_samples or self._active or self.fades_out):
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
 
@@ -318,9 +319,14 @@ class Pacer:
         return self._continuous or self._mixer.active
 
     @property
-    def _fades_out(self) -> bool:
+    def fades_out(self) -> bool:
         """Whether a frame is due to fade out speech that stopped in mid-sound."""
-        return self._speaking and self._heard_from is not None and self._concealment.is_open
+        return self._heard_from is not None and self._stops
+
+    @property
+    def _stops(self) -> bool:
+        """Whether the released speech clicks if no more follows; a voice that failed ends in mid-sound, too."""
+        return (self._speaking or self._ended) and self._concealment.is_open
 
     def _limit(self) -> int:
         """The most released, unheard samples at which the next frame is due."""
@@ -350,7 +356,7 @@ class Pacer:
                 self._dry = True
             if self._dry and ahead <= -1.0 and not self._continuous:  # less than a sample is rounding
                 self._concealment.fade_out(0)  # nothing of the old sound begins after a hole
-            if not (self._active or self._fades_out):
+            if not (self._active or self.fades_out):
                 if self._dry:
                     self._concealment.fade_out(0)
                 return None
@@ -360,18 +366,19 @@ class Pacer:
             self._heard_from, self._released = now, 0
         self._released += self._frame
         self._depth.released(self._frame)
-        end = self._concealment.fade_out(self._frame) if not queued and self._speaking else None
         if not queued:
+            end = self._concealment.fade_out(self._frame) if self._speaking or self._stops else None
             if end is None:
                 return _NO_SPEECH
-            self.underruns += not self._dry
-            self._dry = True
+            if self._speaking:
+                self.underruns += not self._dry
+                self._dry = True
             return end
         n_speech = min(queued, self._frame)
         frame = self._concealment.fade_in(self._padded(self._pop(n_speech)))
         self._concealment.released(frame[:n_speech])
-        if n_speech < self._frame and self._speaking:
-            self.underruns += 1
+        if n_speech < self._frame and (self._speaking or self._stops):
+            self.underruns += self._speaking
             self._concealment.close(frame, n_speech)
         return frame
 

@@ -303,7 +303,7 @@ class VoiceSession:
     def _is_over(self) -> bool:
         if not all(task.done() for task in self._tasks):
             return False
-        if self._pacer.queued_samples:
+        if self._pacer.queued_samples or self._pacer.fades_out:
             return False
         if not self.journal.interrupted:
             self._utterance.track.all_passed()

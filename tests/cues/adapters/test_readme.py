@@ -169,7 +169,7 @@ def test_the_lines_for_the_voice_pipeline_speak_an_answer():
     async def go():
         says = 'Hello.<tool_call>{"name": "a", "arguments": {}}</tool_call>'
         scenario = Scenario(name="own", about="", turns=[[["say", says]]])
-        voice = ScriptedTTSModel([[b"\1\2" * 2400]])
+        voice = ScriptedTTSModel([[b"\1\2" * 2400 + bytes(960)]])  # what ends in mid-sound would be faded
         async with ReplayServer(scenario) as server:
             names["AsyncOpenAI"] = partial(client_of, server)
             models = {"stt_model": ScriptedSTTModel(["Hello?"]), "tts_model": voice}

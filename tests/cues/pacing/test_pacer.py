@@ -308,6 +308,21 @@ def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before,
     np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
 
 
+@pytest.mark.parametrize("continuous", [True, False])
+@pytest.mark.parametrize("n_samples", [9600, 9700, 10077])
+def test_a_voice_that_ends_in_mid_sound_fades_out_and_is_no_underrun(n_samples, continuous):
+    pacer, _, clock = paced(continuous=continuous)
+    voice = vowel(24000)[:n_samples]
+    pacer.push(voice)
+    pacer.end()
+    heard = ask(pacer, clock, np.arange(0.0, 1.0, 0.01))
+    assert find_clicks(np.pad(voice, (0, 4800))).size > 0, "what it would be without"
+    assert find_clicks(np.pad(heard, (0, 4800))).size == 0
+    np.testing.assert_array_equal(heard[: n_samples - 240], voice[: n_samples - 240])
+    assert not heard[n_samples + 480 :].any()
+    assert pacer.underruns == 0
+
+
 @pytest.mark.parametrize("n_before", [9600, 9700])
 def test_without_a_cue_one_frame_fades_speech_out_and_then_none_is_due(n_before):
     pacer, _, clock = paced()

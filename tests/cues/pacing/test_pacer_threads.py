@@ -40,7 +40,7 @@ def test_speech_pushed_from_another_thread_comes_out_whole_and_in_order(seed):
     run_together(push, release)
     assert (pacer.queued_samples, pacer.underruns) == (0, 0)
     samples = np.concatenate(frames)
-    np.testing.assert_array_equal(samples[samples > 0], x)
+    np.testing.assert_array_equal(samples[samples > 0][: len(x)], x)  # behind it, the fade of what ends in mid-sound
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -174,9 +174,11 @@ def test_speech_that_arrives_in_time_has_no_gap():
             for _piece in range(10):
                 yield Speech(np.full(2400, 0.1, dtype=np.float32))
 
-    sounding = np.flatnonzero(run_turn([(0.0, TextDelta("Go."))], speaker=Steady()).tape.speech)
+    speech = run_turn([(0.0, TextDelta("Go."))], speaker=Steady()).tape.speech
+    sounding = np.flatnonzero(speech == np.float32(0.1))
     assert len(sounding) == 24000
     assert sounding[-1] - sounding[0] == 24000 - 1
+    assert not speech[sounding[-1] + 240 :].any()  # it ends in mid-sound, and fades
 
 
 def test_the_transcript_has_one_event_a_call_and_all_that_was_said():
