@@ -30,6 +30,14 @@ def test_reads_integers_floats_and_compressed_files(tmp_path, ending, subtype, t
     np.testing.assert_allclose(samples, TONE, atol=tolerance)
 
 
+def test_reads_a_codec_that_cannot_seek(tmp_path):
+    tone = (0.4 * np.sin(2 * np.pi * 300 / 8000 * np.arange(4800))).astype(np.float32)
+    soundfile.write(tmp_path / "x.wav", tone, 8000, "GSM610")  # as Asterisk records
+    samples, sample_rate = read_audio(tmp_path / "x.wav")
+    assert (sample_rate, len(samples)) == (8000, 4800)
+    assert np.corrcoef(samples, tone)[0, 1] > 0.9
+
+
 @pytest.mark.parametrize("channels", [2, 3, 6])
 @pytest.mark.parametrize("sample_rate", [4000, 22050, 44100, 192000])
 def test_channels_are_averaged_at_any_rate(tmp_path, channels, sample_rate):

@@ -50,6 +50,14 @@ def test_parameters_out_of_range_are_refused(arguments, error, match):
         cues.load_bank(**arguments)
 
 
+def test_a_bank_with_more_cues_keeps_what_its_pack_says_of_tools(tmp_path):
+    (tmp_path / "pack.toml").write_text('[profiles]\n"read_*" = "minimal"\n[rules]\n"write_*" = "agent"')
+    bank = cues.load_bank(tmp_path)
+    more = bank | {"ping": bank["success"]}
+    assert more.profiles == bank.profiles == (("read_*", "minimal"),)
+    assert more.name_for("write_file") == "agent"
+
+
 def test_tools_without_a_rule_sound_tool_call():
     bank = cues.load_bank()
     assert bank.cue_for("read_file") is bank["tool_call"]
