@@ -1,11 +1,12 @@
-"""The weights of the built-in tiers' classifier, learned anew and measured on questions that they never saw.
+"""The weights of the built-in tiers' classifier, measured on questions that they never saw, or learned anew before.
 
-    python -m bench.learn_tiers CORPORA [--write]
+    python -m bench.learn_tiers [CORPORA]
 
-CORPORA is a folder with clones of four public repositories: github.com/clinc/oos-eval (CLINC150, CC BY 3.0),
+With CORPORA it learns and replaces stream/services/learned.int8, which takes a few minutes and 1 GB. CORPORA is a folder
+with clones of four public repositories: github.com/clinc/oos-eval (CLINC150, CC BY 3.0),
 github.com/xliuhw/NLU-Evaluation-Data (CC BY 4.0), github.com/pswietojanski/slurp (the text is CC BY 4.0) and
 github.com/brmson/dataset-factoid-webquestions (WebQuestions, CC BY 4.0). The project's own questions and templates are
-in tests/stream/data/questions. `--write` replaces stream/services/learned.int8. It takes a few minutes and 1 GB.
+in tests/stream/data/questions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import random
 import re
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +94,7 @@ class Writer:
         return " ".join(text.split())
 
     def varied(self, text: str) -> str:
-        """The question as somebody else says, mishears or types it."""
+        """The question in other words, or with the mistakes of a recognizer or of typing."""
         chance, pick, vary = self._chance.random, self._chance.choice, self._vary
         way = chance()
         if way < 0.24:
@@ -164,19 +166,24 @@ def learned(labelled: list[Labelled]) -> NDArray[np.int8]:
 
 
 def main() -> int:
-    """Learn, write if asked to, and print how many of the newest questions go to their tier."""
+    """Learn and write if there are corpora; print how many of the newest questions go to their tier, and how fast."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpora", type=Path)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("corpora", type=Path, nargs="?")
     options = parser.parse_args()
-    labelled = list(examples(options.corpora))
-    weights = learned(labelled)
-    print(f"{len(labelled)} questions, {np.count_nonzero(weights)} weights of {weights.size}")
-    if options.write:
+    if options.corpora is not None:
+        labelled = list(examples(options.corpora))
+        weights = learned(labelled)
+        print(f"{len(labelled)} questions, {np.count_nonzero(weights)} weights of {weights.size}")
         WEIGHTS.write_bytes(weights.tobytes())
+    start_s = time.perf_counter()
+    learned_tier("Turn the lamp off.")
+    print(f"the first question: {1000 * (time.perf_counter() - start_s):.1f} ms")
     newest = tomllib.loads((QUESTIONS / "newest.toml").read_text(encoding="utf-8"))
+    start_s = time.perf_counter()
+    found = {question: learned_tier(question) for questions in newest.values() for question in questions}
+    print(f"a question: {1000 * (time.perf_counter() - start_s) / len(found):.2f} ms")
     for tier, questions in newest.items():
-        wrong = [(learned_tier(question), question) for question in questions if learned_tier(question) != tier]
+        wrong = [(found[question], question) for question in questions if found[question] != tier]
         print(f"{tier}: {len(questions) - len(wrong)} of {len(questions)}", *wrong, sep="\n  ")
     return 0
 

@@ -188,12 +188,13 @@ def read_channels(
         with soundfile.SoundFile(os.fsencode(source) if isinstance(source, Path) else source) as file:
             check(name, file)
             sample_rate, subtype = int(file.samplerate), str(file.subtype)
-            if (
-                subtype == "PCM_16" and dtype == "float32"
-            ):  # three times as fast as libsndfile's conversion, with equal values
+            if subtype == "PCM_16" and dtype == "float32":
+                # Three times as fast as libsndfile's conversion, with equal values.
                 channels = float_of_int16(file.read(dtype="int16", always_2d=True))
             else:
-                channels = file.read(file.frames, dtype=dtype, always_2d=True)  # GSM needs the number
+                channels = file.read(
+                    file.frames, dtype=dtype, always_2d=True
+                )  # a codec that cannot seek needs the number
     except AudioFileError:
         raise
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:

@@ -58,7 +58,7 @@ def trimmed(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float3
 def _soften(samples: NDArray[np.float32], first: int, margin: int) -> None:
     """Fade in what begins at `first`, in place, if it is hard."""
     edge = np.abs(samples[first : first + margin])
-    start = first + int(np.argmax(edge > _BEGUN * edge.max()))  # behind the ripple of a converted rate
+    start = first + int(np.argmax(edge > _BEGUN * edge.max()))  # after the ripple that a conversion of the rate leaves
     edge = np.abs(samples[start : start + margin])
     steepest = raised_cosine(round(_STEEP * margin))[round(_STEEP * 0.2 * margin) :][: len(edge)]
     if (edge[: len(steepest)] > edge.max() * steepest).any():

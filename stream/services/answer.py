@@ -148,11 +148,9 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -
         return True, f"The tool took longer than {timeout_s:g} s."
     value, error = outcome[0] if outcome else (None, asyncio.CancelledError())
     try:
-        return (
-            (True, words_of(error))
-            if error
-            else (is_mcp_result(value) and bool(mcp_field(value, "isError")), _as_text(value))
-        )
+        if error:
+            return True, words_of(error)
+        return is_mcp_result(value) and bool(mcp_field(value, "isError")), _as_text(value)
     except Exception as failure:  # noqa: BLE001  (the tool's own class)
         return True, words_of(failure)
 

@@ -24,7 +24,7 @@ from stream.events import (
     Usage,
 )
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
-from stream.readers.calls.arguments import canonical, refuse_constant
+from stream.readers.calls.arguments import PYTHONS, canonical, refuse_constant
 from stream.redaction import logged_list, logged_name
 from stream.services.tool import Tool, ToolLike, as_tools
 
@@ -33,7 +33,6 @@ __all__ = ["Strictness", "Validator"]
 Strictness: TypeAlias = Literal["off", "on", "strict"]
 Reason: TypeAlias = Literal["unknown_tool", "not_json", "schema"]
 
-_PYTHON = {"True": "true", "False": "false", "None": "null"}
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +223,7 @@ def _spelled_out(arguments: Mapping[str, Any], checker: Any) -> dict[str, Any]:
     with suppress(Exception):  # of any schema; a check tells of it, and a tool checks its arguments itself
         for key in _rejected(arguments, checker):
             with suppress(TypeError, ValueError, RecursionError):  # no text, or no JSON
-                read = json.loads(_PYTHON.get(arguments[key], arguments[key]), parse_constant=refuse_constant)
+                read = json.loads(PYTHONS.get(arguments[key], arguments[key]), parse_constant=refuse_constant)
                 if key not in _rejected({key: read}, checker):
                     spelled[key] = read
     return spelled

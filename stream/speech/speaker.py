@@ -56,9 +56,8 @@ class Speaker(Protocol):
     """Text in, speech out, in order.
 
     `send` takes words with the space before them, as `stream.words` yields them; text without a space continues a word,
-    or follows one of a script without spaces.
-    `flush` ends a phrase (before a tool call, say). After `finish` no more text comes, and the iteration ends when all
-    is spoken. It raises a `SpeakerError` if the speaker fails.
+    or follows one of a script without spaces. `flush` ends a phrase (before a tool call, say). After `finish` no more
+    text comes, and the iteration ends when all is spoken. It raises a `SpeakerError` if the speaker fails.
     """
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from stream.readers.calls.values import dumps, plain
 from stream.readers.text.scanner import JsonScanner
 
-__all__ = ["PartialArguments", "canonical", "read_arguments", "refuse_constant"]
+__all__ = ["PYTHONS", "PartialArguments", "canonical", "read_arguments", "refuse_constant"]
 
 _EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
 _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
@@ -49,7 +49,8 @@ def _object(text: str) -> str | None:
     return text
 
 
-_PYTHONS = {"True": "true", "False": "false", "None": "null"}
+# Words of Python that stand for JSON's.
+PYTHONS = {"True": "true", "False": "false", "None": "null"}
 
 
 def refuse_constant(constant: str) -> NoReturn:
@@ -84,7 +85,7 @@ def _without_types(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return _without_types(json.loads(_PYTHONS.get(value.strip(), value), parse_float=_number))
+        return _without_types(json.loads(PYTHONS.get(value.strip(), value), parse_float=_number))
     except ValueError:
         return value
 

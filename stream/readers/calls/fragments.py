@@ -31,7 +31,7 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
 
 
 def function_of(fragment: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Where a fragment of a call has its name and its arguments, and by which name these stand there.
+    """The object that holds a fragment's name and arguments, and the key of the arguments.
 
     A call of a custom tool, OpenAI's, has text in place of arguments: its `input`.
     """

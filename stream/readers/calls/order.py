@@ -178,9 +178,9 @@ class CallOrder:
         elif call.told:
             pass
         elif status == "ok":
-            call.duplicate = repeated = self._repeats(call)
-            if repeated and call.ordinal >= 0:  # it is announced: the one that ended before and waits behind it goes
-                call.duplicate = False
+            repeated, is_announced = self._repeats(call), call.ordinal >= 0
+            call.duplicate = repeated and not is_announced
+            if repeated and is_announced:
                 self._drop_twin(call)
         else:
             call.duplicate = False
@@ -190,11 +190,11 @@ class CallOrder:
             self._wait(len(arguments))
 
     def _drop_twin(self, call: Call) -> None:
-        key = canonical(call.arguments_json, typed=False)
+        """Drop the equal call that ended earlier and waits behind this one."""
         for item in self._waiting:
             if isinstance(item, TextDelta) or item.ordinal >= 0 or item.duplicate:
                 continue
-            if (item.status, item.name) == ("ok", call.name) and canonical(item.arguments_json, typed=False) == key:
+            if (item.status, item.name, item.key) == ("ok", call.name, call.key):
                 item.duplicate = True
                 return
 
@@ -202,6 +202,7 @@ class CallOrder:
         key = canonical(call.arguments_json, typed=False)
         if len(key) > _LONGEST_KEY:
             key = blake2b(key.encode("utf-8", "surrogatepass")).hexdigest()
+        call.key = key
         repeated: bool = call.home.by_arguments[call.name, key].repeats(call, absorbs=True)
         if call.id:
             seen = self._stood_for(call.id)

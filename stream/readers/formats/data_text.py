@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from stream.readers.text.dialects.reasoning import BLOCKS
+from stream.readers.text.patterns import marker_pattern
 
 __all__ = ["DataText"]
 
@@ -32,21 +33,16 @@ class DataText:
             else:
                 self._is_data = True
         if self._closer:
-            thought, found, rest = text.partition(self._closer)
-            size = 0 if found else _begun(self._closer, text)
-            yield True, thought[: len(thought) - size]
-            text, self._held = rest, thought[len(thought) - size :]
-            if found:
-                self._closer, self._is_data = "", True
+            found = marker_pattern(self._closer)[0].search(text)  # also the beginning of it, at the end
+            at, end = found.span() if found else (len(text), len(text))
+            yield True, text[:at]
+            if end - at == len(self._closer):
+                self._closer, self._is_data, text = "", True, text[end:]
+            else:
+                self._held, text = text[at:], ""
         yield False, text
 
     def close(self) -> Iterator[tuple[bool, str]]:
         """What is held back at the end of the answer."""
         yield bool(self._closer), self._held
         self._held = ""
-
-
-def _begun(marker: str, text: str) -> int:
-    """How many characters at the end of the text are the beginning of the marker."""
-    sizes = range(min(len(marker) - 1, len(text)), 0, -1)
-    return next((size for size in sizes if text.endswith(marker[:size])), 0)

@@ -50,6 +50,7 @@ class Call:
     ordinal: int = -1  # among the calls of the stream, once it was announced
     status: str = ""  # as in `ToolCallEnd`, like the arguments; empty while the call is open
     arguments_json: str = "{}"
+    key: str = ""  # the same for equal arguments, once it has ended
     duplicate: bool = False  # it is one, or may be one as long as it is open
     offset: int = 0  # start of a raw call in its text, characters
     told: bool = False  # as in `ToolCallStart`, like the next
