@@ -2,11 +2,11 @@
 
     python -m bench.learn_tiers [CORPORA]
 
-With CORPORA it learns and replaces stream/services/learned.int8, which takes a few minutes and 1 GB. CORPORA is a folder
-with clones of four public repositories: github.com/clinc/oos-eval (CLINC150, CC BY 3.0),
+With CORPORA it learns and replaces stream/services/learned.int8, which takes a few minutes and 1 GB. CORPORA is a
+folder with clones of four public repositories: github.com/clinc/oos-eval (CLINC150, CC BY 3.0),
 github.com/xliuhw/NLU-Evaluation-Data (CC BY 4.0), github.com/pswietojanski/slurp (the text is CC BY 4.0) and
-github.com/brmson/dataset-factoid-webquestions (WebQuestions, CC BY 4.0). The project's own questions and templates are
-in tests/stream/data/questions.
+github.com/brmson/dataset-factoid-webquestions (WebQuestions, CC BY 4.0). The project's own questions and templates
+are in tests/stream/data/questions.
 """
 
 from __future__ import annotations

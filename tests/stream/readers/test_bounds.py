@@ -46,6 +46,7 @@ def kept(reader, items):
         assert table.glued.recovery
     feed, failures = reader.feed, []
     gc.collect()
+    gc.freeze()  # Among many other objects of the process, cycles would be collected later.
     tracemalloc.start()
     try:
         for item in items:
@@ -53,6 +54,7 @@ def kept(reader, items):
         return tracemalloc.get_traced_memory()[1], failures
     finally:
         tracemalloc.stop()
+        gc.unfreeze()
         reader.close()
 
 
