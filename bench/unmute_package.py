@@ -106,8 +106,11 @@ async def plain(server: Server, model: Model, voice: Voice, _: Ear) -> Session:
     equal("the transcript has what was said", (session.ready, session.spoken), (BEFORE, BEFORE.split()))
     equal("response.text.done has it", session.of("response.text.done", "text"), [BEFORE])
     equal("no cue sounds, and no call is in the transcript", (session.cues, session.calls), ([], []))
-    speech = np.concatenate(voice.spoken).astype(np.float32)
-    claim("the speech is emitted as it came", np.array_equal(session.signal[: len(speech)], speech))
+    speech = np.trim_zeros(np.concatenate(voice.spoken).astype(np.float32))
+    claim("the speech is emitted as it came", np.array_equal(np.trim_zeros(session.signal), speech))
+    start = int(np.flatnonzero(session.signal)[0] - np.flatnonzero(np.concatenate(voice.spoken))[0])
+    silence_ms = 1000.0 * (session.heard_s(start) - session.emitted_s(start))
+    claim("no more than 35 ms of silence are to be heard before it", silence_ms <= 35.0, silence_ms)
     metrics_are(session, vllm_recv_words_total=11, vllm_reply_length_count=1)
     claim("the log has the count of words", "End of VLLM, after 11 words." in session.lines("unmute"))
     return session
@@ -124,7 +127,9 @@ async def tool(server: Server, model: Model, voice: Voice, _: Ear) -> Session:
     equal("the transcript has the call", session.calls, [("read_file", arguments, "ok")])
     equal("one cue sounds", [span.cue for span in session.cues], ["tool_call"])
     start = session.cues[0].start_samples
-    speech = np.pad(np.concatenate(voice.spoken), (0, len(session.signal)))[: len(session.signal)]
+    spoken = np.trim_zeros(np.concatenate(voice.spoken), "f")
+    first = int(np.flatnonzero(session.signal)[0])  # silence may lie before the first word
+    speech = np.pad(spoken, (first, len(session.signal)))[: len(session.signal)]
     onset = int(np.flatnonzero(np.abs(session.signal - speech) > 1e-4)[0])
     claim("up to the cue the speech is emitted as it came", 0 <= onset - start < 0.05 * RATE, (start, onset))
     late_ms = 1000.0 * (session.emitted_s(start) - session.known_s[0])

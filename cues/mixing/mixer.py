@@ -434,6 +434,11 @@ class Mixer(NotCopyable):
         return self._scheduler.active
 
     @property
+    def sounds(self) -> bool:
+        """Whether a cue sounds: one that waits does not."""
+        return self._scheduler.sounds
+
+    @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._scheduler.closed

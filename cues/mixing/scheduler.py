@@ -102,10 +102,14 @@ class Scheduler:
             self.wake()
 
     @property
+    def sounds(self) -> bool:
+        """Whether a cue sounds."""
+        return self.slots.end > self.row.position or any(voice.again for voice in self._waits_in_slots)
+
+    @property
     def active(self) -> bool:
         """Whether a cue sounds or is scheduled."""
-        sounds = self.slots.end > self.row.position or any(voice.again for voice in self._waits_in_slots)
-        if sounds or self.closed:
+        if (sounds := self.sounds) or self.closed:
             return sounds
         if any(voice.counts for voice in self._waiting):
             return True

@@ -32,7 +32,8 @@ class Pacer:
     """A speech queue in front of a mixer, released in real time.
 
     A frame is due while the released, unheard samples, the frame included, are at most the lead. Without speech, frames
-    of silence are released while a cue sounds or is scheduled. The pacer does no I/O, never sleeps and starts no task:
+    of silence are released while a cue sounds or is scheduled; until it sounds, each one when half a frame is left to
+    hear, so that speech that comes meanwhile is heard soon. The pacer does no I/O, never sleeps and starts no task:
     call `due` from your loop; `wait_s` gives the time until the next call.
 
     "The mixing thread" is the one that calls `due`; `push`, `push_pcm16` and `end` may be called from one other.
@@ -106,7 +107,7 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Checked by its attributes: a wrapper around a mixer is allowed.
-        if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "mix", "silence")):
+        if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "sounds", "mix", "silence")):
             raise CueTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer")
         if getattr(mixer, "closed", False):
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
@@ -305,7 +306,7 @@ class Pacer:
         self._mixer.lead_samples = self._depth.samples
         while (speech := self._next(now)) is not None:
             yield speech
-        self._more_waits = self.queued_samples > 0 or self._active
+        self._more_waits = self.queued_samples > 0 or self._continuous or self._mixer.sounds
 
     def wait_s(self) -> float | None:
         """Seconds until a frame is due, ≥ 0.0; None if nothing is queued, sounds or fades. The mixing thread only."""
@@ -335,7 +336,11 @@ class Pacer:
             # An incomplete frame of an unfinished utterance: wait for the rest until the last moment. A fade-out alone
             # waits for longer: speech that comes frame by frame has no more than a frame left each time.
             return min(self._frame if queued or self._active else self._frame // 2, limit)
-        return limit if queued else min(self._silence_lead - self._frame, limit)
+        if queued:
+            return limit
+        # While a cue only waits, less silence lies before the speech or the cue that comes.
+        sounds = self._continuous or self._mixer.sounds
+        return min(self._silence_lead - self._frame if sounds else self._frame // 2, limit)
 
     def _ahead(self, now: float) -> float:
         """Released, unheard samples; negative after they ran out."""

@@ -149,6 +149,24 @@ def test_without_speech_frames_are_released_at_most_their_own_lead_ahead():
     assert mixer.position >= 90 * 24 + 7200 - 480
 
 
+@pytest.mark.parametrize("continuous", [True, False])
+def test_while_a_cue_only_waits_little_silence_lies_before_the_speech_that_comes(continuous):
+    pacer, mixer, clock = paced(first_lead_ms=80, continuous=continuous)
+    mixer.play(noise_cue(), at=24000)
+    unheard = []
+    for k in range(180):  # asked each 5 ms, up to 0.1 s before the cue
+        clock.now_s = 100 + k * 0.005
+        pacer.due()
+        unheard.append(pacer.unheard_samples)
+    assert pacer.late_calls == 0
+    assert max(unheard) <= (1920 if continuous else 720) + 1  # rounding
+    assert min(unheard) > 0, "the silence before the cue is counted as time"
+    assert mixer.position == pytest.approx(24000 * 0.895, abs=1920 if continuous else 720)
+    heard = ask(pacer, clock, np.arange(0.9, 1.0, 0.005))
+    assert heard.any()
+    assert pacer.unheard_samples > 1320, "what sounds has the whole lead"
+
+
 def test_an_interrupt_fades_and_tells_what_was_never_spoken():
     pacer, mixer, clock = paced()
     pacer.push(np.full(24000, 0.3, dtype=np.float32))
@@ -228,6 +246,10 @@ class Tape:
     """A mixer that leaves all as it is."""
 
     sample_rate, lead_samples, active = 1000, 0, False
+
+    @property
+    def sounds(self):
+        return self.active
 
     def mix(self, frame):
         return frame.copy()
