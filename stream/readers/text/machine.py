@@ -123,7 +123,7 @@ class TextMachine:
         """Return whether what is held has no marker, and is not enough to be a call without one."""
         parser, row = self._parser, self._row
         half = parser.buffer[parser.position :]
-        if parser.draft:
+        if parser.draft and (row is None or row.weak):
             return not (parser.draft.announced or parser.draft.begun)
         if self._beginning:
             return len(half) < _SHORTEST_HALF
@@ -209,8 +209,9 @@ class TextMachine:
         except NotACall as outcome:
             parser.draft = None
             parser.recording = True
-            if self._superseded and not row.weak:
+            if self._superseded and not (row.weak or outcome.scanner):
                 parser.held.clear()
+            self._superseded = False
             parser.release()
             while scanner := outcome.scanner:  # markers in a JSON value are text, too
                 parser.pass_text(scanner.scan(parser.buffer, parser.position) - parser.position)

@@ -217,3 +217,28 @@ def test_an_error_inside_a_choice_is_the_failure():
         TextDelta("Well."),
         StreamFailed("down", "502", 502),
     ]
+
+
+_TWIN = '{"name": "f", "arguments": {"x": 1}}'
+_ALIASES = {f"<{tag}>": f"</{tag}>" for tag in ("tool_call", "function_call", "tool", "tools", "function", "tool_use",
+                                                "TOOL_CALL", "tool-call", "toolcall")}  # fmt: skip
+_ALIASES |= {"[TOOL_CALL]": "[/TOOL_CALL]", "[TOOL_REQUEST]": "[END_TOOL_REQUEST]"}
+
+
+@pytest.mark.parametrize("opener", _ALIASES)
+def test_structured_call_replaces_its_twin_that_is_half_written_in_a_tag(opener):
+    text = opener + _TWIN + _ALIASES[opener]
+    for at in range(1, len(text)):
+        around = chunk({"content": text[:at]}), calls(call("f", '{"x": 1}', 0, "a")), chunk({"content": text[at:]})
+        events = read(*around, DONE, reader=OpenAIReader(["f"]))
+        assert [(name, arguments) for name, _, arguments in ended(events)] == [("f", {"x": 1})], text[:at]
+        assert not [event for event in events if isinstance(event, TextDelta)], text[:at]
+
+
+@pytest.mark.parametrize("at", [6, 7, 8, 9, 12, 20, 24])
+def test_no_text_is_lost_if_what_a_structured_call_came_into_is_no_call(at):
+    text = '<tool>{"name": 1, "b": 2}</tool> ok'
+    around = chunk({"content": text[:at]}), calls(call("f", '{"x": 1}', 0, "a")), chunk({"content": text[at:]})
+    events = read(*around, DONE, reader=OpenAIReader(["f"]))
+    assert ended(events) == ONE
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
