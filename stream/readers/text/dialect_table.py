@@ -67,6 +67,7 @@ def _family(marker: str) -> Dialect | None:
 
 
 _NAME = re.compile(NAME)
+_WORDS = re.compile(r"[^\s>*+.)\d-]")
 _LONGEST_TOKEN = 24
 _MOST_TOKENS = 2048
 _SPACE_TO_END = re.compile(r"\s*\Z")
@@ -83,8 +84,8 @@ class Table:
     def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
         self.declared = declared  # names of tools; None if they are not known
         self.plain: dict[str, TextDelta] = {}  # the events of short texts that have no marker
-        # Those that have no line end or backtick and are not blank. Of a run of them the parser needs to note only the
-        # last: each leaves the line in the same state, whatever came before.
+        # Those that have no line end or backtick and are neither blank nor the mark of a quote or a list. Of a run of
+        # them the parser needs to note only the last: each leaves the line in the same state, whatever came before.
         self.known: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((harmony.GLUED,) if glued else ())):
@@ -142,7 +143,7 @@ class Table:
                 self.plain.clear()
                 self.known.clear()
             self.plain[text] = delta
-            if "\n" not in text and "`" not in text and not text.isspace():
+            if "`" not in text and _WORDS.search(text) and "\n" not in text:
                 self.known[text] = delta
         return delta
 

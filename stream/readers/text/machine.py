@@ -165,8 +165,9 @@ class TextMachine:
             self.clean = False
             return
         row, line = self._table.row_at(match), parser.line
-        first = match.group()[0]  # a fence of backticks counts behind words, too
-        if not line.fresh and first != "`" and (row.fresh if row else first == "~"):
+        first = match.group()[0]  # a fence of backticks counts behind words, too; one of tildes behind marks
+        counts = line.fresh or first == "`" or (first == "~" and line.is_marked)
+        if not counts and (row.fresh if row else first == "~"):
             parser.pass_text(len(match.group()))
         elif row is None and self._table.may_grow(match):
             yield from self._half_marker()

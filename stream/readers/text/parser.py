@@ -19,6 +19,9 @@ __all__ = ["Parser"]
 
 _SPACE = re.compile(r"\s*")
 _TICKS = re.compile(r"`+")
+# The marks of quotes and lists at the start of a line.
+_MARKS = re.compile(r"[ \t]*(?:(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))[ \t]*)+")
+_MOST_OF_MARKS = 64  # characters
 _MOST_HELD = 1 << 20  # characters
 _LONGEST_SCALAR = 1024  # characters of a key, a name, an id
 
@@ -32,13 +35,16 @@ class LineState:
         self.odd_ticks = False  # the last run of backticks on this line has opened inline code
         self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
         self.only_reasoning = False  # only white space has come since a block of reasoning
+        self._beginning = ""  # of the line: enough for the marks of quotes and lists
 
     def note(self, text: str) -> None:
         """Update the state for text that was passed on."""
         tail = text[text.rfind("\n") + 1 :]
         if len(tail) < len(text):
-            self.fresh, self.odd_ticks = True, False
+            self.fresh, self.odd_ticks, self._beginning = True, False, ""
             self.unclosed.clear()
+        if len(self._beginning) <= _MOST_OF_MARKS:
+            self._beginning += tail[: _MOST_OF_MARKS + 1]
         if "`" in tail:
             for run in _TICKS.finditer(tail):
                 if run.start() or len(tail) < len(text) or self.previous != "`":
@@ -48,6 +54,11 @@ class LineState:
         if self.fresh and tail and not tail.isspace():
             self.fresh = False
         self.previous = text[-1]
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether nothing but the marks of quotes and lists stands on the line."""
+        return len(self._beginning) <= _MOST_OF_MARKS and _MARKS.fullmatch(self._beginning) is not None
 
 
 class Parser:

@@ -134,13 +134,14 @@ _LONGEST_FENCE = 64
 def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
     fresh = parser.line.fresh
+    begins = fresh or parser.line.is_marked
     parser.take(size)
     mark = "".join(parser.held)[-1]
     while size < _LONGEST_FENCE and (yield from parser.peek()) == mark:
         parser.take(1)
         size += 1
     fence = mark * size
-    if mark == "`" and not (yield from _opens(parser, fresh)):
+    if mark == "`" and not (yield from _opens(parser, begins=begins)):
         raise NotACall
     if parser.is_after_call and (yield from parser.read(_RESULT)):
         parser.commit()
@@ -161,13 +162,13 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     yield from _text_to(parser, fence, before=r"[ \t]{0,16}" if fresh else r"[ \t>]{0,16}")
 
 
-def _opens(parser: Parser, fresh: bool) -> Reading[bool]:
+def _opens(parser: Parser, *, begins: bool) -> Reading[bool]:
     """Return whether backticks open a fence, and no inline code.
 
-    At the start of a line they do unless more of them follow in it. Behind words, or the mark of a quote or a list, a
-    language must follow: those without one may close.
+    Where a line `begins`, after the marks of quotes and lists too, they do unless more of them follow in it. Behind
+    words a language must follow: those without one may close.
     """
-    if not fresh:
+    if not begins:
         return (yield from parser.test(_BEHIND_WORDS)) is not None
     found = yield from parser.test(_OPENING_LINE)
     return found is None or not found[1].group().endswith("`")
