@@ -280,11 +280,6 @@ class TextMachine:
         return TextMachine(collector, self._table, nested=True)
 
 
-# Some models put the body of a marker into a fence.
-_FENCE = Shape(SPACE, "```", Run(r"[a-z_]{0,16}"), SPACE, (["{"], ["["], ["<"]))
-_FENCE_END = Shape(SPACE, "```")
-
-
 @lru_cache(maxsize=64)
 def _empty_blocks(row: Dialect) -> list[Shape]:
     """Return what may follow the marker of a block that holds no call."""
@@ -300,22 +295,21 @@ def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
         if not (yield from parser.read(shape_of(SPACE, marker))):
             break
-    shapes, fence = [shape for shape, _ in row.heads], None
+    shapes, fence_end = [shape for shape, _ in row.heads], None
     try:
         found = yield from parser.test(*shapes)
-        if found is None and shapes and (fence := (yield from parser.test(_FENCE))):
-            parser.take(fence[1].end(3) - parser.position)
+        if found is None and shapes and (fence_end := (yield from parser.fence())):
             found = yield from parser.test(*shapes)
     except CutOff:
         cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
         if cut:
             parser.new_draft().name = cut[1]
         raise
-    if found and fence:
+    if found and fence_end:
         parser.fenced, outer = True, parser.fenced  # a call of a tool that was not declared is documentation
         try:
             yield from row.heads[found[0]][1](parser, row, found[1])
-            yield from parser.read(_FENCE_END)
+            yield from parser.read(fence_end)
         finally:
             parser.fenced = outer
     elif found:

@@ -12,7 +12,7 @@ from typing import Any
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
-from stream.readers.text.patterns import Shape, marker_pattern, normalize
+from stream.readers.text.patterns import FENCE, SPACE, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.scanner import MOST_PIECES, JsonScanner, Pieces
 
 __all__ = ["Parser"]
@@ -22,6 +22,7 @@ _TICKS = re.compile(r"`+")
 # The marks of quotes and lists at the start of a line.
 _MARKS = re.compile(r"[ \t]*(?:(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))[ \t]*)+")
 _MOST_OF_MARKS = 64  # characters
+_OPENED_FENCE = Shape(SPACE, *FENCE, (["{"], ["["], ["<"]))
 _MOST_HELD = 1 << 20  # characters
 _LONGEST_SCALAR = 1024  # characters of a key, a name, an id
 
@@ -204,12 +205,23 @@ class Parser:
             raise Unreadable
         return json.loads(text, strict=False)
 
+    def fence(self) -> Reading[Shape | None]:
+        """Read what opens a code fence around a body, as some models write; return what closes it."""
+        found = yield from self.test(_OPENED_FENCE)
+        if not found:
+            return None
+        self.take(found[1].end(4) - self.position)
+        return shape_of(SPACE, found[1].group(2))
+
     def json_arguments(self, draft: Draft) -> Reading[None]:
-        """Read the arguments, which end the call; all but objects, strings and null are `Unreadable`."""
+        """Read the arguments, fenced or not, which end the call; all but objects, strings, null are `Unreadable`."""
+        fence_end = yield from self.fence()
         if (yield from self.skip_space()) not in '{"n':
             raise Unreadable
         draft.arguments = yield from self.json_value()
         self.settle(draft, draft.arguments)
+        if fence_end:
+            yield from self.read(fence_end)
 
     def find(self, markers: re.Pattern[str], known: Container[str], limit: int) -> Reading[tuple[str, str]]:
         """Read up to the first marker (of `marker_pattern`); return the text before it, and the marker, not consumed.

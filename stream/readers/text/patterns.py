@@ -10,7 +10,19 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Self, TypeAlias
 
-__all__ = ["NAME", "SPACE", "Part", "Run", "Shape", "is_token", "marker_pattern", "normalize", "shape_of", "trie"]
+__all__ = [
+    "FENCE",
+    "NAME",
+    "SPACE",
+    "Part",
+    "Run",
+    "Shape",
+    "is_token",
+    "marker_pattern",
+    "normalize",
+    "shape_of",
+    "trie",
+]
 
 _SPELLINGS = {"|": "[|｜]", "_": "[_▁ ]"}
 _LEFT_TOKEN = re.compile(r"<.*[|｜]>", re.DOTALL)  # `<tool_call|>`
@@ -96,6 +108,8 @@ Part: TypeAlias = "str | Run | tuple[Sequence[Part], ...]"
 # White space before something that decides; more than this much white space decides against it.
 SPACE = Run(r"\s{0,32}")
 NAME = Run(r"[^\W\d][\w.\-/:]{0,63}")
+# The line that opens a code fence around the body of a call.
+FENCE = (Run(r"(?:`{3,8}|~{3,8})", r"(?:`{1,8}|~{1,8})"), Run(r"[\w\-]{0,16}"), SPACE)
 
 
 class Shape:

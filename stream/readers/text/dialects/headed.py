@@ -26,8 +26,6 @@ _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
 NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
 _TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
-_FENCE = Shape(SPACE, "```", Run(r"[a-z]{0,8}"), Run(r"\s{1,8}"))
-_FENCE_END = Shape(SPACE, "```")
 _LONGEST_HEADER = 200
 
 
@@ -71,10 +69,7 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
     if (yield from parser.skip_space()) == "<":  # nothing before the closing marker: no arguments
         parser.settle(draft, "")
         return
-    fence = yield from parser.read(_FENCE)
     yield from parser.json_arguments(draft)
-    if fence:
-        yield from parser.read(_FENCE_END)
 
 
 def _read_numbered(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.json_calls import ALIAS, ALIASES, ARRAY, OBJECT, json_block
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
+from stream.readers.text.patterns import FENCE, NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
 from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
@@ -41,9 +41,10 @@ _NAMED_END = Shape("</", PREFIX, "function=", NAME, ">")
 _NAMED: list[Part] = [
     _BREAK, "name=", Run(r"[\"']?\s{0,4}"), Run(r"[^<>\"'\s][^<>\"']{0,63}"), Run(r"[\"']?\s{0,4}")
 ]  # fmt: skip
+_FENCED: list[Part] = [*FENCE, "{"]
 _PARAMETER = (["parameter", SUFFIX, Run(r"(?=[^\w.\-:])")],)
 _BARE = tuple(
-    Shape("<", PREFIX, *head, ">", SPACE, (["{"], ["<", PREFIX, _PARAMETER], ["</", PREFIX, words(end)]))
+    Shape("<", PREFIX, *head, ">", SPACE, (["{"], _FENCED, ["<", PREFIX, _PARAMETER], ["</", PREFIX, words(end)]))
     for head, end in ((["function=", _TITLE], "function"), (["invoke", SUFFIX, *_NAMED], "invoke"))
 )
 _KEY_TAGS = words("arg_key", "tool_sep")
@@ -53,6 +54,7 @@ _KEYED = Shape(
 _KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
+_BODIES = "{`~"  # what arguments in JSON begin with, fenced or not
 _LONGEST_KEY = 256
 _MARKS = 4  # characters of JSON at least, beside a key and its value
 
@@ -119,7 +121,7 @@ def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) 
         parser.take(head.end(3 if is_filled else 0) - parser.position)
         markup = _Markup(_tag(head))
         draft = parser.call(head.group(3) if is_filled else markup.title(head)[0])
-        if (yield from parser.skip_space()) == "{":
+        if (yield from parser.skip_space()) in _BODIES:
             yield from parser.json_arguments(draft)
             if is_filled:
                 yield from parser.accept(">", after_space=False)
@@ -136,8 +138,11 @@ def _read_with_attributes(parser: Parser, row: Dialect, match: re.Match[str]) ->
     head, tag = (yield from parser.expect(_ATTRIBUTES_END)), tag_of(row.markers[0])
     name = _INVOKE.title(head)[0]
     if not name:
+        fence_end = yield from parser.fence()
         yield from json_block(parser, row)
-    elif (yield from parser.skip_space()) == "{":
+        if fence_end:
+            yield from parser.read(fence_end)
+    elif (yield from parser.skip_space()) in _BODIES:
         yield from parser.json_arguments(parser.call(name))
     elif tag:
         yield from _parameters(parser, row, parser.call(name), _Markup(tag))
@@ -363,7 +368,7 @@ def _json(value: str) -> str:
 # Heads of tags that are known by their shape.
 INSIDE, KEYED = (_INSIDE, _read_inside), (_KEYED, _keyed)
 WITH_ATTRIBUTES = (
-    Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, "<", PREFIX, _PARAMETER])),
+    Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, *_FENCED], [SPACE, "<", PREFIX, _PARAMETER])),
     _read_with_attributes,
 )
 _WORDS = ("function_call", *ALIASES)
