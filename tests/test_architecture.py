@@ -67,13 +67,14 @@ FLOORS = {
     ),
     "stream.readers": (("options",), ("text",), ("calls",), ("formats",)),
     "stream.readers.text": (
-        ("scanner", "patterns"),
+        ("scanner", "patterns", "line_state"),
         ("tags",),
         ("dialect",),
         ("parser",),
-        ("literals",),
+        ("literals", "marked"),
         ("dialects",),
         ("dialect_table",),
+        ("recovery",),
         ("machine",),
     ),
     "stream.readers.text.dialects": (

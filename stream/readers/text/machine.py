@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from functools import lru_cache
 
 from stream.events import TextDelta
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.dialect_table import Table
 from stream.readers.text.dialects import harmony, reasoning
+from stream.readers.text.marked import read_marked
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Run, Shape, normalize, shape_of
+from stream.readers.text.patterns import normalize
+from stream.readers.text.recovery import skip_malformed
 from stream.readers.text.tags import SEPARATOR, begun_tag
 
 __all__ = ["NOTHING_KNOWN", "TextMachine"]
@@ -23,10 +24,7 @@ NOTHING_KNOWN: dict[str, TextDelta] = {}
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 _MOST_PASSED, _LONGEST_PASSED = 256, 256  # texts that were passed on and not noted; characters of one
-_AHEAD = Shape(SPACE, Run(r"\S"))
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even if the stream was cut off
-_BRACKET_LINE = Shape("\n", Run(r"[ \t]{0,256}"), Run(r"[}\]]"), Run(r"[}\],; \t]{0,256}"), "\n")
-_LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
 
 
 class TextMachine:
@@ -228,12 +226,12 @@ class TextMachine:
         if not (parser.fenced or parser.nested):
             parser.attempt_at = parser.passed + parser.position
         try:
-            yield from (row.read or _read_marked)(parser, row, size)
+            yield from (row.read or read_marked)(parser, row, size)
         except Unreadable:
             draft = parser.draft
             if (parser.fenced and parser.recording) or (draft and not draft.strong and not draft.announced):
                 raise NotACall from None
-            yield from _skip_malformed(parser, row, self._table)
+            yield from skip_malformed(parser, row, self._table)
         except CutOff:
             self._cut_off(row)
             parser.commit()
@@ -280,50 +278,6 @@ class TextMachine:
         return TextMachine(collector, self._table, nested=True)
 
 
-@lru_cache(maxsize=64)
-def _empty_blocks(row: Dialect) -> list[Shape]:
-    """Return what may follow the marker of a block that holds no call."""
-    ends = [closer for closer in row.closers if len(closer) > 1]
-    bodies: tuple[str, ...] = ("", "{}", "[]")
-    return [Shape(SPACE, body, SPACE, end) for end in ends for body in bodies] if ends else [Shape(SPACE, "[]")]
-
-
-def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read a marker, once or doubled, what must follow it, and the body that begins there."""
-    fresh = parser.line.fresh
-    marker = parser.take(size)
-    while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
-        if not (yield from parser.read(shape_of(SPACE, marker))):
-            break
-    shapes, fence_end = [shape for shape, _ in row.heads], None
-    try:
-        found = yield from parser.test(*shapes)
-        if found is None and shapes and (fence_end := (yield from parser.fence())):
-            found = yield from parser.test(*shapes)
-    except CutOff:
-        cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
-        if cut:
-            parser.new_draft().name = cut[1]
-        raise
-    if found and fence_end:
-        parser.fenced, outer = True, parser.fenced  # a call of a tool that was not declared is documentation
-        try:
-            yield from row.heads[found[0]][1](parser, row, found[1])
-            yield from parser.read(fence_end)
-        finally:
-            parser.fenced = outer
-    elif found:
-        yield from row.heads[found[0]][1](parser, row, found[1])
-    elif fresh and row.heads and not row.otherwise and (yield from parser.read(*_empty_blocks(row))):
-        parser.commit()  # a block of no calls, alone in its line
-    elif row.otherwise:
-        yield from row.otherwise(parser, row, None)
-    elif row.token:
-        raise Unreadable
-    else:
-        raise NotACall
-
-
 def _after_candidate(parser: Parser) -> Reading[None]:
     """Drop closing brackets directly after a call, and hold what separates it from the next one."""
     ended_call, parser.ended_call = parser.ended_call, False
@@ -348,58 +302,3 @@ def _inline_code(parser: Parser) -> Reading[None]:
             parser.line.odd_ticks = False
             return
         yield from parser.more()
-
-
-def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
-    """End a call that cannot be read, and skip its rest: to its closing marker, else to the end of the line.
-
-    The closing marker may still come after that line, so text is held there for up to `_LONGEST_DETOUR` characters.
-    """
-    draft, parser.draft = parser.draft or parser.new_draft(), None
-    parser.commit()
-    parser.sink.finish(draft.call, "malformed", draft.arguments or "")
-    try:
-        yield from _skip_rest(parser, row, table)
-    except CutOff:
-        parser.take_to(None)
-        parser.release()
-        raise
-
-
-def _skip_rest(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
-    detour = 0
-    while detour < _LONGEST_DETOUR:
-        match = table.recovery.search(parser.buffer, parser.position)
-        end = match.start() if match else len(parser.buffer)
-        if parser.recording:
-            end = min(end, parser.position + _LONGEST_DETOUR - detour)
-        detour += parser.recording * (end - parser.position)
-        parser.take(end - parser.position)
-        if match is None or end < match.start():
-            if detour < _LONGEST_DETOUR:
-                yield from parser.more()
-            continue
-        marker = normalize(match.group())
-        if marker in row.closers:
-            parser.held.clear()
-            parser.position += len(match.group())
-            return
-        if marker == "\n":
-            if not row.closers:
-                # Lines that hold nothing but the closing brackets of a bare object belong to it.
-                while brackets := (yield from parser.test(_BRACKET_LINE)):
-                    parser.position = brackets[1].end() - 1
-                return
-            parser.recording = True
-            detour += 1
-            parser.take(1)
-            continue
-        found = table.row_at(match)
-        if found is None:
-            yield from parser.more()
-        elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
-            detour += parser.recording * len(match.group())
-            parser.take(len(match.group()))
-        else:
-            break
-    parser.release()

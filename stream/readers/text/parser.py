@@ -12,54 +12,16 @@ from typing import Any
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
+from stream.readers.text.line_state import LineState
 from stream.readers.text.patterns import FENCE, SPACE, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.scanner import MOST_PIECES, JsonScanner, Pieces
 
 __all__ = ["Parser"]
 
 _SPACE = re.compile(r"\s*")
-_TICKS = re.compile(r"`+")
-# The marks of quotes and lists at the start of a line.
-_MARKS = re.compile(r"[ \t]*(?:(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))[ \t]*)+")
-_MOST_OF_MARKS = 64  # characters
 _OPENED_FENCE = Shape(SPACE, *FENCE, (["{"], ["["], ["<"]))
 _MOST_HELD = 1 << 20  # characters
 _LONGEST_SCALAR = 1024  # characters of a key, a name, an id
-
-
-class LineState:
-    """Whether a line, a word or inline code can begin at the current position."""
-
-    def __init__(self) -> None:
-        self.fresh = True  # this is the start of a line, or only white space has come since a call or block
-        self.previous = ""  # the last character of text; empty after a call or a token
-        self.odd_ticks = False  # the last run of backticks on this line has opened inline code
-        self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
-        self.only_reasoning = False  # only white space has come since a block of reasoning
-        self._beginning = ""  # of the line: enough for the marks of quotes and lists
-
-    def note(self, text: str) -> None:
-        """Update the state for text that was passed on."""
-        tail = text[text.rfind("\n") + 1 :]
-        if len(tail) < len(text):
-            self.fresh, self.odd_ticks, self._beginning = True, False, ""
-            self.unclosed.clear()
-        if len(self._beginning) <= _MOST_OF_MARKS:
-            self._beginning += tail[: _MOST_OF_MARKS + 1]
-        if "`" in tail:
-            for run in _TICKS.finditer(tail):
-                if run.start() or len(tail) < len(text) or self.previous != "`":
-                    self.odd_ticks = not self.odd_ticks
-        if self.only_reasoning and not text.isspace():
-            self.only_reasoning = False
-        if self.fresh and tail and not tail.isspace():
-            self.fresh = False
-        self.previous = text[-1]
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether nothing but the marks of quotes and lists stands on the line."""
-        return len(self._beginning) <= _MOST_OF_MARKS and _MARKS.fullmatch(self._beginning) is not None
 
 
 class Parser:

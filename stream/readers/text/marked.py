@@ -1,0 +1,57 @@
+"""Blocks with a marker of their own: the marker, what must follow it, and the body that begins there."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Unreadable
+from stream.readers.text.parser import Parser
+from stream.readers.text.patterns import SPACE, Run, Shape, shape_of
+
+__all__ = ["read_marked"]
+
+_AHEAD = Shape(SPACE, Run(r"\S"))
+
+
+@lru_cache(maxsize=64)
+def _empty_blocks(row: Dialect) -> list[Shape]:
+    """Return what may follow the marker of a block that holds no call."""
+    ends = [closer for closer in row.closers if len(closer) > 1]
+    bodies: tuple[str, ...] = ("", "{}", "[]")
+    return [Shape(SPACE, body, SPACE, end) for end in ends for body in bodies] if ends else [Shape(SPACE, "[]")]
+
+
+def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a marker, once or doubled, what must follow it, and the body that begins there."""
+    fresh = parser.line.fresh
+    marker = parser.take(size)
+    while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
+        if not (yield from parser.read(shape_of(SPACE, marker))):
+            break
+    shapes, fence_end = [shape for shape, _ in row.heads], None
+    try:
+        found = yield from parser.test(*shapes)
+        if found is None and shapes and (fence_end := (yield from parser.fence())):
+            found = yield from parser.test(*shapes)
+    except CutOff:
+        cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
+        if cut:
+            parser.new_draft().name = cut[1]
+        raise
+    if found and fence_end:
+        parser.fenced, outer = True, parser.fenced  # a call of a tool that was not declared is documentation
+        try:
+            yield from row.heads[found[0]][1](parser, row, found[1])
+            yield from parser.read(fence_end)
+        finally:
+            parser.fenced = outer
+    elif found:
+        yield from row.heads[found[0]][1](parser, row, found[1])
+    elif fresh and row.heads and not row.otherwise and (yield from parser.read(*_empty_blocks(row))):
+        parser.commit()  # a block of no calls, alone in its line
+    elif row.otherwise:
+        yield from row.otherwise(parser, row, None)
+    elif row.token:
+        raise Unreadable
+    else:
+        raise NotACall
