@@ -242,3 +242,13 @@ def test_no_text_is_lost_if_what_a_structured_call_came_into_is_no_call(at):
     events = read(*around, DONE, reader=OpenAIReader(["f"]))
     assert ended(events) == ONE
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
+
+
+@pytest.mark.parametrize("at", range(5, 10))
+@pytest.mark.parametrize("text", ["[f(), g()]", "[f(), g()](https://x.dev) ok"], ids=["calls", "link"])
+def test_structured_call_beside_what_may_be_a_link_loses_neither(text, at):
+    around = chunk({"content": text[:at]}), calls(call("f", "{}", 0, "a")), chunk({"content": text[at:]})
+    events = read(*around, DONE)
+    is_link = text.endswith("ok")
+    assert [name for name, _, _ in ended(events)] == ["f"] + ["g"] * (not is_link)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text * is_link

@@ -23,6 +23,7 @@ _KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", SPACE, _VALUE]
 # In a list at the start of a line any value will do: if it is not a literal, the call cannot be read.
 _ANY_KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
+_LINK = Shape("[", Run(r"[\w. (),]{1,64}"), "]", (["("], [":"]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]", Run(r"[ \t]{0,4}"), "{"], ['{"']))
 _LIBRARY = re.compile(r"(?:functions|default_api)\.")
@@ -52,16 +53,27 @@ _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>",
 def _read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
 
-    Lines of code begin like such lists (`[Point(x=1)]`), so if tools are declared, the first name must be one of them.
+    Lines of code begin like such lists (`[Point(x=1)]`), so if tools are declared, the first name must be one of them;
+    else the list must not be the text of a Markdown link (`[use()](https://…)`).
     """
     if (yield from parser.test(ARRAY)):
         yield from call_array(parser, strong=False)
         return
     head = (yield from parser.test(_WEAK_LIST)) if parser.line.fresh else None
-    if not head or parser.excludes(head[1].group(2)):
+    if not head or parser.excludes(head[1].group(2)) or (parser.declared is None and (yield from _is_link(parser))):
         parser.take(1)
         raise NotACall
     yield from _calls_in_list(parser, row)
+
+
+def _is_link(parser: Parser) -> Reading[bool]:
+    parser.new_draft(strong=False).begun = True  # a structured call that comes now replaces it, if it is a call
+    try:
+        return (yield from parser.test(_LINK)) is not None
+    except CutOff:
+        return False
+    finally:
+        parser.draft = None
 
 
 def _calls_in_list(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
