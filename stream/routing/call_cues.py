@@ -69,7 +69,7 @@ class CallCues:
         call = self._calls.begin(event.tool_call_id, event.tool_name)
         if call is None:
             return None
-        call.is_settled = not known.knows(event.tool_name)
+        call.is_settled, call.from_text = not known.knows(event.tool_name), event.from_text
         self._calls.in_answer = True
         self._called(call)
         if call.is_settled:

@@ -214,10 +214,11 @@ class CueRouter:
         self._player.drop(words_in_s=self._silence.voice_left_s(now_s))
 
     def _finished(self, reason: str) -> None:
-        complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)
+        complete = [call for call in self._calls.awaited if call.is_complete and not call.is_task]
         # A sound that began before the call does not show that the server ran it.
         sounds = self._waiting.onset not in (None, self._sounded_from)
-        is_ours = complete and not (ended_early(reason) or self._turn.has_text or sounds)
+        by_server = (self._turn.has_text or sounds) and not all(call.from_text for call in complete)
+        is_ours = bool(complete) and not (ended_early(reason) or by_server)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
             is_ours = self.waits or (self._calls.in_answer and not ended_early(reason))

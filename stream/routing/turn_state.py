@@ -20,6 +20,7 @@ class CallUnderWay:
 
     A call `is_settled` if its outcome makes no sound: its failure has sounded already, or its turn was given up. It
     `is_over` if its turn is, `is_complete` when its arguments are, and `is_task` if the server runs it by itself.
+    The model wrote it as text if it is `from_text`: the server does not know of it.
     """
 
     tool_name: str
@@ -29,6 +30,7 @@ class CallUnderWay:
     is_over: bool = False
     is_complete: bool = False
     is_task: bool = False
+    from_text: bool = False
 
 
 class CallsUnderWay:

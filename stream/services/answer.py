@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -92,15 +92,16 @@ class Answer:
         if ran is not None:
             self.calls.remove(ran)
 
-    @property
-    def server_ran(self) -> bool:
+    def server_ran(self, offered: Container[str]) -> bool:
         """Whether the server ran the calls: it reported on them, or wrote text after them and announces no calls.
 
-        Never where the API says which calls are the client's.
+        Never where the API says which calls are the client's. If the model wrote all of them as text, for tools that
+        are `offered`, the server does not know of them, and text after them is the model's.
         """
         if calls_are_the_clients(self.reason):
             return False
-        return self.reported or (self.said_after and not calls_follow(self.reason))
+        is_written = all(call.from_text and call.tool_name in offered for call in self.calls)
+        return self.reported or (self.said_after and not (is_written or calls_follow(self.reason)))
 
     def messages(self) -> list[Message]:
         """The answer and its results as messages in OpenAI's form; a call without an id gets one.

@@ -159,7 +159,9 @@ class ToolRunner(Wrapper):
                 async for event in checked:
                     self._count(event)
                     yield answer.take(event)
-            by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
+            by_client = self._executes == "client" or (
+                self._executes == "auto" and not answer.server_ran(self._by_name)
+            )
             if answer.failed or not (answer.calls and by_client):
                 return
             not_run = f"{rounds} rounds of calls are used up" if last else forbidden

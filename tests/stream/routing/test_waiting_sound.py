@@ -231,6 +231,14 @@ def test_stop_announces_calls_only_if_it_is_the_answers_end_with_complete_calls(
     assert not line.pass_s(10.0).any()
 
 
+def test_a_call_that_the_model_wrote_as_text_is_awaited_whatever_words_follow_it():
+    line = Line()
+    line.handle(*(replace(event, from_text=True) for event in call()), TextDelta("Let me see."), Finish("stop"))
+    assert line.router.waits
+    assert line.pass_s(6.0)[4 * RATE // 2 :].any()
+    assert line.handle(result()) == ["success"]
+
+
 @pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_the_tools_that_a_runner_runs_are_waited_for_at_both_endpoints(endpoint):
     server = says([["call", "list_directory", {"path": "/"}]], [["say", "Two files."]])

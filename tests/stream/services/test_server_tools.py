@@ -232,6 +232,18 @@ def test_text_behind_the_finish_reason_of_a_call_shows_that_the_server_ran_it(la
     assert (ran, len(asked)) == ([], 1)
 
 
+@BOTH
+@pytest.mark.parametrize(("name", "asked"), [("look", 2), ("mcp_look", 1)], ids=["the client's", "the server's"])
+def test_a_tool_that_is_called_in_the_text_runs_whatever_words_follow_the_call(endpoint, name, asked):
+    ran = []
+    written = f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>\nI am looking.'
+    server = says([["say", written]], [["say", "It is red."]])
+    look = tool("look", lambda: ran.append(1))
+    exchange = chat(server, endpoint=endpoint, wrap=lambda connection: stream.ToolRunner(connection, [look]))
+    assert exchange.of(Finish)[0].reason == "stop"
+    assert (len(ran), len(exchange.requests)) == (asked - 1, asked)
+
+
 def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
     async def go():
         async def answer():
