@@ -16,7 +16,7 @@ from stream.readers.options import Tools
 
 __all__ = ["read", "read_sync"]
 
-_OPTIONS = ("max_argument_chars", "max_line_chars", "reasoning")
+_OPTIONS = ("max_argument_chars", "max_line_chars", "reasoning", "start")
 
 
 def read(
@@ -39,7 +39,7 @@ def read(
         A reader with its own tools and options, such as `AnthropicReader(tools)`. `None`: the first message that says
         something decides.
     **options
-        `max_argument_chars`, `max_line_chars` and `reasoning`, as in `OpenAIReader`.
+        `max_argument_chars`, `max_line_chars`, `reasoning` and `start`, as in `OpenAIReader`.
 
     Returns
     -------

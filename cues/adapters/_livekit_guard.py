@@ -9,28 +9,41 @@ from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, FlushSentinel, llm, util
 from livekit.agents.types import APIConnectOptions
 
 from cues.errors import CueTypeError
+from stream.readers.options import Start, checked_start
 from stream.repairing.chat import ChatRepair
 
 __all__ = ["guarded", "guarded_node"]
 
 
-def guarded(model: llm.LLM) -> llm.LLM:
+def guarded(model: llm.LLM, *, start: Start = "text") -> llm.LLM:
     """A language model whose text may be spoken: no call, no thought and no marker is left in it.
 
     Calls that the model writes as text become its tool calls. Closing it closes `model`.
+
+    Parameters
+    ----------
+    model : llm.LLM
+    start : {"text", "reasoning"}
+        `"reasoning"` if the model's prompt opens a block of thoughts and its server does not parse them, so that only
+        the block's end comes; see `stream.OpenAIReader`.
 
     Raises
     ------
     CueTypeError
         If `model` is no `LLM` of LiveKit Agents.
+    StreamValueError
+        If `start` is unknown.
     """
     if not isinstance(model, llm.LLM):
         raise CueTypeError(f"llm is {model!r}; it must be an llm.LLM, such as inference.LLM(…): a RealtimeModel speaks")
-    return _GuardedLLM(model)
+    return _GuardedLLM(model, checked_start(start))
 
 
 async def guarded_node(
-    chunks: AsyncIterable[llm.ChatChunk | str | FlushSentinel] | Awaitable[Any], tools: Sequence[Any] = ()
+    chunks: AsyncIterable[llm.ChatChunk | str | FlushSentinel] | Awaitable[Any],
+    tools: Sequence[Any] = (),
+    *,
+    start: Start = "text",
 ) -> AsyncIterator[llm.ChatChunk | str | FlushSentinel]:
     """Guard the chunks of an `Agent.llm_node` as `guarded` does, for agents with a node of their own.
 
@@ -40,8 +53,10 @@ async def guarded_node(
         What `Agent.default.llm_node(agent, chat_ctx, tools, model_settings)` returns, or your own stream.
     tools : sequence
         The `tools` of the node.
+    start : {"text", "reasoning"}
+        As for `guarded`.
     """
-    guard = _Guard(tools)
+    guard = _Guard(tools, checked_start(start))
     given = await chunks if inspect.isawaitable(chunks) else chunks
     try:
         async for chunk in given:
@@ -59,9 +74,9 @@ async def guarded_node(
 
 
 class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
-    def __init__(self, model: llm.LLM) -> None:
+    def __init__(self, model: llm.LLM, start: Start) -> None:
         super().__init__()
-        self._guarded, self._label = model, model.label
+        self._guarded, self._label, self._start = model, model.label, start
         model.on("metrics_collected", self._pass_on_metrics)
 
     def _pass_on_metrics(self, *metrics: Any) -> None:
@@ -92,9 +107,8 @@ class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent w
         conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS,
         **options: Any,
     ) -> llm.LLMStream:
-        return _GuardedStream(
-            self, self._guarded, options, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options
-        )
+        own = {"chat_ctx": chat_ctx, "tools": tools or [], "conn_options": conn_options}
+        return _GuardedStream(self, self._guarded, options, self._start, **own)
 
     def prewarm(self, **options: Any) -> None:
         self._guarded.prewarm(**options)
@@ -111,15 +125,15 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
     _llm_attempt_span_name = None
     _genai_operation_name = None
 
-    def __init__(self, owner: _GuardedLLM, model: llm.LLM, options: Any, **own: Any) -> None:
-        self._model, self._options = model, options
+    def __init__(self, owner: _GuardedLLM, model: llm.LLM, options: Any, start: Start, **own: Any) -> None:
+        self._model, self._options, self._start = model, options, start
         super().__init__(owner, **own)
 
     async def _run(self) -> None:
         once = replace(self._conn_options, max_retry=0)
         options = {"chat_ctx": self._chat_ctx, "tools": self._tools, "conn_options": once, **self._options}
         async with self._model.chat(**options) as chunks:
-            async for chunk in guarded_node(chunks, self._tools):
+            async for chunk in guarded_node(chunks, self._tools, start=self._start):
                 self._event_ch.send_nowait(chunk)
 
     async def _metrics_monitor_task(self, event_aiter: AsyncIterable[llm.ChatChunk]) -> None:
@@ -130,13 +144,14 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
 class _Guard:
     """Repairs the chunks of one stream."""
 
-    def __init__(self, tools: Sequence[Any]) -> None:
+    def __init__(self, tools: Sequence[Any], start: Start) -> None:
+        self._start = start
         self._names = list(llm.ToolContext(list(tools)).function_tools)
         self._id, self._is_id_of_stream = "", False
         self._begin()
 
     def _begin(self) -> None:
-        self._repair, self._n_calls = ChatRepair(self._names, not_offered="pass"), 0
+        self._repair, self._n_calls = ChatRepair(self._names, not_offered="pass", start=self._start), 0
         self._calls: dict[str, llm.FunctionToolCall] = {}
 
     def feed(self, chunk: Any) -> list[Any]:

@@ -27,7 +27,7 @@ from pipecat.utils.errors import ErrorCategory
 from stream.events import Event, ReasoningDelta, ServiceEvent, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.calls.values import fields_of
 from stream.readers.formats.raw_text import TextReader
-from stream.readers.options import Tools
+from stream.readers.options import Start, Tools, checked_start
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id
 
@@ -48,8 +48,8 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
 class TextGuard:
     """Reads the model's text, one response after the other; `llm` runs the calls in it."""
 
-    def __init__(self, llm: LLMService[Any] | None, tools: Tools, *, is_on: bool) -> None:
-        self._llm, self._tools, self._is_on = llm, tools, is_on
+    def __init__(self, llm: LLMService[Any] | None, tools: Tools, *, is_on: bool, start: Start) -> None:
+        self._llm, self._tools, self._is_on, self._start = llm, tools, is_on, checked_start(start)
         self._context: LLMContext | None = None
         self.is_speculative = False  # the response answers a turn that may not have ended
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
@@ -76,6 +76,7 @@ class TextGuard:
 
     def _restart(self) -> None:
         self._reader: TextReader | None = None
+        self._begins = self._start  # the response
         self._thinks = False
         self._ids: dict[int, str] = {}
         self._recovered: list[FunctionCallFromLLM] = []
@@ -108,10 +109,12 @@ class TextGuard:
         """Return what goes on in place of a frame, after what must be done at it."""
         match frame:
             case LLMTextFrame() if self._is_on:
-                self._reader = self._reader or TextReader(self._offered() or self._tools)
+                self._reader = self._reader or TextReader(self._offered() or self._tools, self._begins)
                 events = self._reader.feed(frame.text)
                 is_same = not self._thinks and events == [TextDelta(frame.text)]
                 return [frame] if is_same else self._frames_of(events, frame)
+            case LLMThoughtTextFrame():  # the service tells thoughts from the text
+                self._begins = "text"
             case LLMFullResponseStartFrame() | InterruptionFrame():
                 self._restart()
                 if isinstance(frame, InterruptionFrame):

@@ -19,6 +19,7 @@ from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.readers.options import Start
 from stream.routing.router import CueRouter
 
 PIPECAT = require("pipecat")
@@ -250,6 +251,7 @@ def create(
     is_error: Callable[[Any], bool] = lambda _: False,
     llm: LLMService[Any] | None = None,
     guard: bool = True,
+    start: Start = "text",
     **options: Unpack[CueOptions],
 ) -> tuple[CueMixer, CueTap]:
     """A mixer for `TransportParams(audio_out_mixer=…)` and a processor to put between the LLM and the transport.
@@ -270,6 +272,9 @@ def create(
         complete; a call that then does not run has played its cue.
     guard : bool
         Whether only text that may be spoken is passed on: without calls, thoughts and markers.
+    start : {"text", "reasoning"}
+        `"reasoning"` if the model's prompt opens a block of thoughts and its server does not parse them, so that only
+        the block's end comes; see `stream.OpenAIReader`.
     **options
         `bank`, `rules`, `tools` and `limits`, as in `CueOptions`.
 
@@ -287,7 +292,7 @@ def create(
     if llm is not None and not isinstance(llm, LLMService):
         raise CueTypeError(f"llm is {llm!r}; it must be an LLMService of Pipecat")
     mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
-    text_guard = TextGuard(llm, options.get("tools"), is_on=guard)
+    text_guard = TextGuard(llm, options.get("tools"), is_on=guard, start=start)
     watches = hasattr(llm, "get_chat_completions")
     return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm, mixer, text_guard)] if watches else []))
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from stream.clock import Clock
     from stream.events import Event, ServiceEvent
+    from stream.readers.options import Start
 
 __all__ = ["PATCH", "CueOptions", "ModelError", "UnmuteCues", "chat_events", "with_ticks"]
 
@@ -62,7 +63,7 @@ class ModelError(StreamError, RuntimeError):
 
 
 async def chat_events(
-    client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]] | None = None, **request: Any
+    client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]] | None = None, *, start: Start = "text", **request: Any
 ) -> AsyncGenerator[ServiceEvent, None]:
     """The events of one answer, with text in whole words.
 
@@ -74,6 +75,9 @@ async def chat_events(
     client : AsyncOpenAI
     tools : Sequence[Mapping] or None
         Definitions in OpenAI's form, for a server that runs them.
+    start : {"text", "reasoning"}
+        `"reasoning"` if the model's prompt opens a block of thoughts and the server does not parse them, so that only
+        the block's end comes; see `stream.OpenAIReader`.
     **request
         `model`, `messages` and other parameters of `client.chat.completions.create`.
 
@@ -89,7 +93,9 @@ async def chat_events(
         yield ToolsLeftOut(names, "refused")
     for offered in (tools, None) if tools else (None,):
         is_first, answer = True, _Answer(client, {**request, **({"tools": list(offered)} if offered else {})})
-        async with aclosing(cast("AsyncGenerator[Event, None]", words(read(answer, tools=offered)))) as events:
+        async with aclosing(
+            cast("AsyncGenerator[Event, None]", words(read(answer, tools=offered, start=start)))
+        ) as events:
             async for event in events:
                 failed = isinstance(event, StreamFailed)
                 if is_first and offered and isinstance(event, StreamFailed) and refused_part(event, ["tools"]):

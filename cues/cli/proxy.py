@@ -182,6 +182,7 @@ def _checked_upstream(context: click.Context, parameter: click.Parameter, url: s
 
 
 _CALLS = click.Choice(["drop", "pass"]), click.Choice(["hide", "run"])
+_START = click.Choice(["text", "reasoning"])
 
 
 @click.command()
@@ -192,6 +193,7 @@ _CALLS = click.Choice(["drop", "pass"]), click.Choice(["hide", "run"])
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", callback=_checked_origins, help="A page that may ask.")
 @click.option("--without-tools", type=_CALLS[0], default="drop", help="Calls in text, if a request offers no tools.")
 @click.option("--told", type=_CALLS[1], default="hide", help="Calls that the model only tells of.")
+@click.option("--start", type=_START, default="text", help="reasoning: answers begin with thoughts, up to </think>.")
 @click.option("--record", type=_options.EXISTING_FOLDER, help="Keep what the upstream answers here, without secrets.")
 @_options.json_output
 def command(

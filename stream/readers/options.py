@@ -1,11 +1,12 @@
 """The options that the readers have in common."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from stream.checks import check_choice
 from stream.errors import StreamTypeError
 
-__all__ = ["LONGEST_NAME", "MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Tools", "declared_names"]
+__all__ = ["LONGEST_NAME", "MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Start", "Tools", "checked_start", "declared_names"]
 
 LONGEST_NAME = 1024  # characters of a name, an id or a key; in fields longer ones are cut
 MAX_ARGUMENT_CHARS = 1 << 20
@@ -13,6 +14,16 @@ MAX_LINE_CHARS = 1 << 22  # of JSON lines; a line may hold several calls, and a 
 
 # Names, OpenAI tool dicts, or objects with a `name`; or a mapping by name.
 Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"
+
+
+# What the text of an answer begins with; "reasoning" if the prompt ends with the opening tag of a block of thoughts.
+Start: TypeAlias = Literal["text", "reasoning"]
+
+
+def checked_start(start: Start) -> Start:
+    """Return `start`; anything but its values raises `StreamValueError`."""
+    check_choice("start", start, get_args(Start))
+    return start
 
 
 def declared_names(tools: Tools) -> frozenset[str] | None:

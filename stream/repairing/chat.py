@@ -11,7 +11,7 @@ from stream.events import Event, ToolCallEnd
 from stream.readers.calls.values import NOTHING, dumps, fields_of, listed
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.failures import failed_by
-from stream.readers.options import Tools, declared_names
+from stream.readers.options import Start, Tools, checked_start, declared_names
 from stream.repairing.choice import Choice
 from stream.request_bodies import asks_for_data
 
@@ -40,6 +40,7 @@ class ChatRepair:
         told: Literal["hide", "run"] = "hide",
         without_tools: Literal["drop", "pass"] = "drop",
         not_offered: Literal["drop", "pass"] = "drop",
+        start: Start = "text",
     ) -> None:
         check_choice("told", told, ("hide", "run"))
         check_choice("without_tools", without_tools, ("drop", "pass"))
@@ -47,7 +48,8 @@ class ChatRepair:
         self.offered = declared_names(tools)
         self._runs_told, self._passes_unknown = told == "run", not_offered == "pass"
         self._passes_all = self.offered is None and without_tools == "pass"
-        self._first = Choice(self.offered, self._fault)
+        self._start = checked_start(start)
+        self._first = self._choice()
         self._choices = {"0": self._first}
         self._read, self._passes = self._first.reader.feed, self._first.passes
         self._last: Any = {}  # chunk, whose other fields what is held at the end gets
@@ -98,10 +100,13 @@ class ChatRepair:
         index = choice.get("index") or 0
         name = dumps(index)
         if name not in self._choices and len(self._choices) < _MOST_CHOICES:
-            self._choices[name] = Choice(self.offered, self._fault, index)
+            self._choices[name] = self._choice(index)
         one = self._choices.get(name) or next(reversed(self._choices.values()))
         own = events if one is self._first else one.reader.feed({"choices": [{**choice, "index": 0}]})
         return one.replaced(choice, own)
+
+    def _choice(self, index: object = 0) -> Choice:
+        return Choice(self.offered, self._fault, self._start, index)
 
     def _fault(self, call: ToolCallEnd) -> str:
         """Why a call written as text is dropped; `""` if it goes out."""
@@ -144,7 +149,7 @@ class ChatRepair:
         return answer if is_same else _like(answer, {**fields, "choices": written})
 
     def _whole_choice(self, choice: Any) -> Any:
-        one, message = Choice(self.offered, self._fault), fields_of(fields_of(choice).get("message"))
+        one, message = self._choice(), fields_of(fields_of(choice).get("message"))
         if not message:
             return choice
         calls = [{"index": at, **fields_of(call)} for at, call in enumerate(listed(message.get("tool_calls")))]

@@ -10,7 +10,7 @@ from stream.readers.calls.fragments import function_of
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
-from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS
+from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS, Start
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id
@@ -41,9 +41,11 @@ class Choice:
     dropped; `""` if it goes out.
     """
 
-    def __init__(self, offered: frozenset[str] | None, fault: Callable[[ToolCallEnd], str], index: object = 0) -> None:
+    def __init__(
+        self, offered: frozenset[str] | None, fault: Callable[[ToolCallEnd], str], start: Start, index: object = 0
+    ) -> None:
         self._fault, self._index = fault, index
-        self.reader = OpenAIReader(offered)
+        self.reader = OpenAIReader(offered, start=start)
         self._calls = 0  # that have gone out
         self._fragmented: dict[
             object, _Fragmented | None

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaita
 from typing import Any, Literal
 
 from stream.errors import StreamTypeError
-from stream.readers.options import Tools
+from stream.readers.options import Start, Tools
 from stream.repairing.chat import ChatRepair
 from stream.repairing.sse import SseRepair
 
@@ -18,6 +18,7 @@ def repair(
     tools: Tools = None,
     told: Literal["hide", "run"] = "hide",
     without_tools: Literal["drop", "pass"] = "drop",
+    start: Start = "text",
 ) -> AsyncIterator[Any]:
     """A stream of Chat Completions whose text may be spoken: no call, no thought and no marker is left in it.
 
@@ -36,6 +37,8 @@ def repair(
         What becomes of a call that the model only tells of (`ToolCallStart.told`).
     without_tools : {"drop", "pass"}
         With `tools=None`, calls written as text are dropped, or nothing is repaired.
+    start : {"text", "reasoning"}
+        `"reasoning"` if the prompt opens a block of thoughts and the server does not parse them; see `MessageReader`.
 
     Returns
     -------
@@ -61,7 +64,7 @@ def repair(
         raise StreamTypeError(
             f"source is of type {type(source).__name__}; it must be an asynchronous iterable of chunks"
         )
-    return repaired(source, ChatRepair(tools, told=told, without_tools=without_tools))
+    return repaired(source, ChatRepair(tools, told=told, without_tools=without_tools, start=start))
 
 
 async def repaired(source: Any, chunks_of: ChatRepair) -> AsyncGenerator[Any]:
@@ -94,11 +97,12 @@ def repair_sync(
     tools: Tools = None,
     told: Literal["hide", "run"] = "hide",
     without_tools: Literal["drop", "pass"] = "drop",
+    start: Start = "text",
 ) -> Iterator[Any]:
     """The chunks of a stream of Chat Completions, clean; see `repair`, also for what it raises."""
     if not hasattr(source, "__iter__"):
         raise StreamTypeError(f"source is a {type(source).__name__}; it must be an iterable of chunks")
-    return repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools))
+    return repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools, start=start))
 
 
 def repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from stream.checks import header_value
 from stream.errors import StreamTypeError
 from stream.events import ServiceEvent, StreamFailed, ToolsLeftOut
+from stream.readers.options import Start
 from stream.redaction import logged_list, logged_name
 from stream.services.addresses import (
     CLOUD_HOSTS,
@@ -58,6 +59,7 @@ def connect(
     timeout_s: float = 120.0,
     connect_timeout_s: float = 5.0,
     tap: Callable[[bytes], None] | None = None,
+    start: Start = "text",
 ) -> Connection:
     """A connection to one model of one server. It sends nothing until `chat` or `learn`.
 
@@ -92,11 +94,15 @@ def connect(
         Longest wait for the next bytes, and for the connection, seconds.
     tap : Callable or None
         Gets the bytes of each read before they are parsed.
+    start : {"text", "reasoning"}
+        `"reasoning"` if the model's prompt opens a block of thoughts and the server does not parse them, so that
+        answers begin with thoughts and only the block's end comes; see `stream.OpenAIReader`.
 
     Raises
     ------
     StreamValueError
-        If the URL is not http(s), the model's name is empty, `api` is unknown, or no HTTP header can hold the key.
+        If the URL is not http(s), the model's name is empty, `api` or `start` is unknown, or no HTTP header can hold
+        the key.
     MissingFeatureError
         If the `services` extra is not installed.
     """
@@ -110,7 +116,7 @@ def connect(
     known = capabilities or capabilities_of(name, overrides)
     key = header_value("api_key", api_key or "") or (key_for(host, asks_cloud=asks_cloud) if is_private else None)
     waits = {"timeout": timeout_s, "connect": connect_timeout_s}
-    endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits)
+    endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits, start=start)
     options: dict[str, Any] = {"guide": guide, "usage": usage, "temperature": temperature}
     return Connection(kind, root, name, known, endpoint, retries or Retries(), **options)
 

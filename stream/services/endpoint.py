@@ -17,6 +17,7 @@ from stream.errors import MissingFeatureError
 from stream.events import Event, Finish, ServiceEvent, StreamFailed, Usage
 from stream.readers.formats.any_format import FORMATS
 from stream.readers.formats.failures import LONGEST_MESSAGE, retry_after_ms, unwrap
+from stream.readers.options import Start, checked_start
 from stream.redaction import logged_error
 from stream.request_bodies import asks_for_data, sendable
 from stream.services.addresses import Api, is_near
@@ -50,8 +51,10 @@ class Endpoint:
         *,
         api_key: str | None,
         waits: Mapping[str, float],
+        start: Start,
     ) -> None:
         package = needed("httpx2", "services", "a client needs the `services` extra", MissingFeatureError)
+        self._start = checked_start(start)
         self._api, self._url, self._tap, self._has_key = api, f"{url}{PATHS[api]}", tap, bool(api_key)
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._http: httpx2.AsyncClient = package.AsyncClient(
@@ -76,7 +79,7 @@ class Endpoint:
         """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`."""
         import httpx2
 
-        reader = FORMATS[self._api](tools, calls_in_text=not asks_for_data(body))
+        reader = FORMATS[self._api](tools, calls_in_text=not asks_for_data(body), start=self._start)
         reached = False
         finish: list[Event] = []
         try:

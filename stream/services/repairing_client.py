@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError
+from stream.readers.options import Start
 from stream.redaction import logged_list
 from stream.repairing.chat import ChatRepair
 from stream.repairing.streams import repaired, repaired_sync
@@ -26,7 +27,11 @@ logger = logging.getLogger(__name__)
 
 
 def repairing_client(
-    *, told: Literal["hide", "run"] = "hide", without_tools: Literal["drop", "pass"] = "drop", **options: Any
+    *,
+    told: Literal["hide", "run"] = "hide",
+    without_tools: Literal["drop", "pass"] = "drop",
+    start: Start = "text",
+    **options: Any,
 ) -> Any:
     """An HTTP client for `openai.AsyncOpenAI(http_client=…)`: streams and whole answers come repaired.
 
@@ -34,7 +39,7 @@ def repairing_client(
 
     Parameters
     ----------
-    told, without_tools : {"hide", "run"}, {"drop", "pass"}
+    told, without_tools, start : {"hide", "run"}, {"drop", "pass"}, {"text", "reasoning"}
         See `stream.repair`.
     **options
         Those of `openai.DefaultAsyncHttpxClient`, such as `proxy`, `limits`, `timeout` or `event_hooks`.
@@ -47,7 +52,7 @@ def repairing_client(
     Raises
     ------
     StreamValueError
-        If `told` or `without_tools` is unknown.
+        If `told`, `without_tools` or `start` is unknown.
     MissingFeatureError
         If the `openai` package is not installed.
 
@@ -57,14 +62,18 @@ def repairing_client(
     >>> http = repairing_client(timeout=20.0)
     >>> client = openai.AsyncOpenAI(base_url="http://localhost:8000/v1", api_key="none", http_client=http)
     """
-    return _client("DefaultAsyncHttpxClient", options, told=told, without_tools=without_tools)
+    return _client("DefaultAsyncHttpxClient", options, told=told, without_tools=without_tools, start=start)
 
 
 def repairing_client_sync(
-    *, told: Literal["hide", "run"] = "hide", without_tools: Literal["drop", "pass"] = "drop", **options: Any
+    *,
+    told: Literal["hide", "run"] = "hide",
+    without_tools: Literal["drop", "pass"] = "drop",
+    start: Start = "text",
+    **options: Any,
 ) -> Any:
     """The same for `openai.OpenAI(http_client=…)`: made from `openai.DefaultHttpxClient`; see `repairing_client`."""
-    return _client("DefaultHttpxClient", options, told=told, without_tools=without_tools)
+    return _client("DefaultHttpxClient", options, told=told, without_tools=without_tools, start=start)
 
 
 def _client(name: str, options: Mapping[str, Any], **repairs: Any) -> Any:

@@ -160,7 +160,9 @@ class KeptTTS(VoiceLikeTTS):
         return super().synthesize(text, **options)
 
 
-async def in_livekit(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=True, sounds=True, agent=Agent):
+async def in_livekit(
+    base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=True, sounds=True, agent=Agent, start="text"
+):
     """Ask in an `AgentSession`."""
     clock = LoopClock()
 
@@ -172,7 +174,7 @@ async def in_livekit(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=T
         return RESULT
 
     model = inference.LLM("m", base_url=base_url, api_key="key", api_secret="secret" * 6)
-    session = AgentSession(llm=guarded(model) if guard else model, tts=KeptTTS(outcome))
+    session = AgentSession(llm=guarded(model, start=start) if guard else model, tts=KeptTTS(outcome))
     sink = session.output.audio = (ListSink if sounds else OwnSink)(clock)
     await session.start(agent(instructions="", tools=[get_weather]))
     router = attach(session, clock=clock).router if sounds else None
@@ -204,7 +206,7 @@ class KeptVoice(TTSModel):
         yield pcm16_of_float(VOWEL)
 
 
-async def in_agents(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=True, sounds=True):
+async def in_agents(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=True, sounds=True, start="text"):
     """Ask in the Agents SDK's voice pipeline."""
     clock = LoopClock()
     played = Played(clock)
@@ -216,7 +218,7 @@ async def in_agents(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=Tr
         await asyncio.sleep(tool_s)
         return RESULT
 
-    own = {"http_client": stream.services.repairing_client()} if guard else {}
+    own = {"http_client": stream.services.repairing_client(start=start)} if guard else {}
     async with AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0, **own) as client:
         model = agents.OpenAIChatCompletionsModel("m", client)
         agent = agents.Agent(name="test", tools=[get_weather], model=model)

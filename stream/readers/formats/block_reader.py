@@ -57,7 +57,7 @@ class BlockReader(MessageReader):
         if kind == "text":
             self._text(text)
         elif kind == "reasoning":
-            self._order.reasoning(text)
+            self._thought(text)
         else:
             self._order.emit(TranscriptDelta(text, "assistant"))
 

@@ -15,7 +15,7 @@ from stream.readers.calls.values import NOTHING, count, dumps, fields_of, text_o
 from stream.readers.formats.data_text import DataText
 from stream.readers.formats.finish_reasons import ended_early
 from stream.readers.formats.framing import MessageDecoder
-from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
+from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Start, Tools, checked_start, declared_names
 from stream.readers.text.dialect_table import table_for
 from stream.readers.text.machine import NOTHING_KNOWN, TextMachine
 
@@ -41,6 +41,10 @@ class MessageReader(ABC):
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
     calls_in_text : whether text is searched for calls and markers; not if the request asked for JSON: of its text, only
         a block of thought at the beginning is told from the data. Text of the channel `json` is never searched.
+    start : `"reasoning"` for a model whose prompt opens a block of thoughts, on a server that does not parse them: its
+        text begins with thoughts, and only the block's end (such as `</think>`) comes. Without an end, all of the text
+        is reasoning. Data that begins with `{` or `[` was not preceded by thoughts. From the first field of reasoning
+        on, the server does parse thoughts, and this is `"text"`.
 
     Raises
     ------
@@ -56,6 +60,7 @@ class MessageReader(ABC):
         max_line_chars: int = MAX_LINE_CHARS,
         reasoning: bool = True,
         calls_in_text: bool = True,
+        start: Start = "text",
     ) -> None:
         check_whole_number("max_line_chars", max_line_chars, 1)
         self._max_line_chars = max_line_chars
@@ -73,7 +78,8 @@ class MessageReader(ABC):
         self._task = ("", "")  # the last one: id and status
         self._usage: Usage | None = None
         self._misfit: str | None = None
-        self._data = None if calls_in_text else DataText()
+        self._rounds_start_as = self._text_starts_as = checked_start(start)  # each of them; the text that comes next
+        self._data = None if calls_in_text else DataText(start)
 
     def feed(self, data: Any, /) -> list[Event]:
         """Return the events that this piece of the stream makes certain.
@@ -149,7 +155,8 @@ class MessageReader(ABC):
             self._pass_data(self._data.feed(text))
             return
         if self._machine is None:
-            self._machine = TextMachine(self._order, self._table)
+            self._machine = TextMachine(self._order, self._table, self._text_starts_as)
+            self._text_starts_as = "text"
         self._calls.text_followed = True
         self._machine.feed(text)
 
@@ -177,8 +184,15 @@ class MessageReader(ABC):
         for name in REASONING_FIELDS:
             text = fields.get(name)
             if text and isinstance(text, str):
-                self._order.reasoning(text, name)
+                self._thought(text, name)
                 return
+
+    def _thought(self, text: str, sent_as: str = "") -> None:
+        """Pass on reasoning from a field; a server that sends one leaves no thoughts in the text."""
+        if self._rounds_start_as == "reasoning":
+            self._rounds_start_as = "text"
+            self._end_text(was_cut=False)
+        self._order.reasoning(text, sent_as)
 
     def _tool_calls(self, entries: Any, index: object = None) -> None:
         if isinstance(entries, Mapping):
@@ -219,13 +233,18 @@ class MessageReader(ABC):
             self._task = task
             self._order.emit(TaskStatus(*task))
 
-    def _end_round(self, *, was_cut: bool) -> None:
+    def _end_text(self, *, was_cut: bool) -> None:
+        """End the text; what comes next begins as a round does."""
         if self._data is not None:
             self._pass_data(self._data.close())
-            self._data = DataText()
+            self._data = DataText(self._rounds_start_as)
         if self._machine is not None:
             self._machine.close(was_cut=was_cut)
             self._machine = None
+        self._text_starts_as = self._rounds_start_as
+
+    def _end_round(self, *, was_cut: bool) -> None:
+        self._end_text(was_cut=was_cut)
         self._order.idle = False
         self._end_calls(was_cut=was_cut)
         self._order.end_round()

@@ -1,12 +1,10 @@
 """A reader for the raw text of a model."""
 
-from typing import Literal
-
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Event, Finish
 from stream.readers.calls.order import CallOrder
 from stream.readers.formats.finish_reasons import ended_early
-from stream.readers.options import MAX_ARGUMENT_CHARS, Tools, declared_names
+from stream.readers.options import MAX_ARGUMENT_CHARS, Start, Tools, checked_start, declared_names
 from stream.readers.text.dialect_table import table_for
 from stream.readers.text.machine import TextMachine
 
@@ -20,7 +18,8 @@ class TextReader:
     ----------
     tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known. They
         sharpen the forms that have no marker.
-    start : `"reasoning"` if the prompt template has already opened a block of reasoning.
+    start : `"reasoning"` if the prompt template has already opened a block of reasoning. Text up to the block's end is
+        reasoning; without an end, all of it is.
     max_argument_chars : longer arguments are dropped, and their call is malformed.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
 
@@ -43,15 +42,13 @@ class TextReader:
     def __init__(
         self,
         tools: Tools = None,
-        start: Literal["text", "reasoning"] = "text",
+        start: Start = "text",
         *,
         max_argument_chars: int = MAX_ARGUMENT_CHARS,
         reasoning: bool = True,
     ) -> None:
-        if start not in ("text", "reasoning"):
-            raise StreamValueError(f"start: {start!r} is neither 'text' nor 'reasoning'")
         self._order = CallOrder(max_argument_chars=max_argument_chars, reasoning=reasoning)
-        self._machine = TextMachine(self._order, table_for(declared_names(tools)), start)
+        self._machine = TextMachine(self._order, table_for(declared_names(tools)), checked_start(start))
         self._closed = False
 
     def feed(self, text: str) -> list[Event]:

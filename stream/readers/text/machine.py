@@ -44,7 +44,7 @@ class TextMachine:
         self.last: TextDelta | None = None  # of a run of known texts, which the parser has not noted yet
         self._passed: list[str] = []  # texts before it, not noted either
         self._row: Dialect | None = None  # of the candidate that is being read
-        self._beginning = True  # nothing but what may begin a round has come
+        self._beginning = start == "text"  # nothing but what may begin a round has come
         self._superseded = False  # a structured call came while half a call was held
         self._run = self._main(start)
         next(self._run)

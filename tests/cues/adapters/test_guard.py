@@ -124,6 +124,14 @@ def test_hard_turns(pipeline, name, pace):
         assert told.cues[0] == "tool_call"
 
 
+@IN_EACH
+def test_thoughts_whose_opening_tag_is_in_the_prompt_are_not_spoken_in_any_round(pipeline):
+    thoughts = "They ask for the weather. I need a tool.</think>\n\n"
+    told = ask(pipeline, thoughts + BEFORE + TAGGED, f"So 12.</think>{ANSWER}", start="reasoning")
+    assert told.spoken == BEFORE + ANSWER
+    assert told.ran == [("get_weather", CITY)]
+
+
 @pytest.mark.parametrize("pipeline", [in_pipecat, in_livekit])
 def test_a_call_of_a_tool_that_was_not_offered_is_answered_by_the_framework(pipeline):
     told = ask(pipeline, BEFORE + tagged("Oslo", "get_whether"), ANSWER)

@@ -7,6 +7,7 @@ from livekit.agents import Agent, AgentSession, APIConnectionError, APIConnectOp
 
 from cues.adapters.livekit import guarded, guarded_node
 from cues.errors import CueTypeError
+from stream.errors import StreamValueError
 from tests.support.livekit_session import ScriptedLLM, call_of
 
 HALF = '<tool_call>{"name": "dim", "argu'
@@ -80,6 +81,11 @@ def test_a_session_finds_on_it_what_the_model_has():
 def test_what_is_no_model_is_refused():
     with pytest.raises(CueTypeError, match=r"llm is 'openai/gpt'; it must be an llm\.LLM"):
         guarded("openai/gpt")
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(StreamValueError, match="start is 'thoughts'"):
+        guarded(Model(), start="thoughts")
 
 
 def test_a_retry_is_read_from_its_beginning_and_retries_count_once():

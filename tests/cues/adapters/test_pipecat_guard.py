@@ -1,11 +1,18 @@
 """Pipecat's guard behind any LLM service: orders of frames, failures, custom tools, and what it leaves behind."""
 
 import json
+from dataclasses import dataclass
 
 import pytest
 from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
 from pipecat.adapters.llm.schemas.tools_schema import AdapterType, ToolsSchema
-from pipecat.frames.frames import LLMContextFrame, LLMFullResponseEndFrame, LLMFullResponseStartFrame, LLMTextFrame
+from pipecat.frames.frames import (
+    LLMContextFrame,
+    LLMFullResponseEndFrame,
+    LLMFullResponseStartFrame,
+    LLMTextFrame,
+    LLMThoughtTextFrame,
+)
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
 from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
@@ -13,12 +20,20 @@ from pipecat.services.settings import LLMSettings
 from pipecat.utils.errors import ErrorCategory
 
 from cues.adapters.pipecat import create
+from stream.errors import StreamValueError
 from tests.support.guarded_talks import Outcome, Voice
 from tests.support.pipecat_pipeline import run_pipeline
 
 CALL = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
 NATIVE = {"percent": 40}
 SCHEMA = {"type": "function", "function": {"name": "dim", "parameters": {"type": "object", "properties": {}}}}
+
+
+@dataclass
+class Thought:
+    """A thought that the service itself tells from the text."""
+
+    text: str
 
 
 class Service(LLMService):
@@ -42,6 +57,8 @@ class Service(LLMService):
         for number, step in enumerate(next(self._rounds)):
             if isinstance(step, str):
                 await self.push_frame(LLMTextFrame(step))
+            elif isinstance(step, Thought):
+                await self.push_frame(LLMThoughtTextFrame(step.text))
             elif isinstance(step, dict | tuple):
                 batch = enumerate(step if isinstance(step, tuple) else [step])
                 calls = [FunctionCallFromLLM("dim", f"native_{number}_{n}", one, frame.context) for n, one in batch]
@@ -52,11 +69,11 @@ class Service(LLMService):
         await self.push_frame(LLMFullResponseEndFrame())
 
 
-def run(*rounds, offers=True, built_in=None, tool_choice=None):
+def run(*rounds, offers=True, built_in=None, tool_choice=None, start="text"):
     """The service, what was spoken, and the mixer, after these rounds."""
     llm, outcome = Service(rounds), Outcome()
     llm.get_llm_adapter().builtin_tools.update(built_in or {})
-    mixer, tap = create(llm=llm)
+    mixer, tap = create(llm=llm, start=start)
     context = LLMContext([{"role": "user", "content": "Dim it."}])
     if offers:
         context.set_tools(ToolsSchema([], custom_tools={AdapterType.OPENAI: [SCHEMA]}))
@@ -90,6 +107,16 @@ def test_two_calls_in_two_forms_run_both():
     llm, _, mixer, _ = run([CALL, {"percent": 60}], ["It is dark."])
     assert sorted(call["percent"] for call in llm.ran) == [40, 60]
     assert mixer.router.is_over
+
+
+def test_a_service_that_tells_thoughts_apart_has_none_in_its_text():
+    _, outcome, *_ = run([Thought("Hm."), "Yes. ", CALL], ["So.</think>It is dark."], start="reasoning")
+    assert outcome.spoken == "Yes. It is dark."
+
+
+def test_an_unknown_start_raises():
+    with pytest.raises(StreamValueError, match="start is 'thoughts'"):
+        create(start="thoughts")
 
 
 @pytest.mark.parametrize("other", [None, [1], "abc", 1], ids=repr)

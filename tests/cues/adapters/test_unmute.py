@@ -107,7 +107,7 @@ def test_a_voice_that_pauses_gives_ticks_and_none_of_its_messages_is_lost_or_lat
 # The answer of a model, over HTTP.
 
 
-def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1):
+def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1, **options):
     """For each question to one server: the events of its answer, and the error that ended it."""
     request = {"model": "loopback", "messages": [{"role": "user", "content": "Birds?"}], "temperature": 0.3}
 
@@ -117,7 +117,7 @@ def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1):
             for _ in range(n_turns):
                 events, error = [], None
                 try:
-                    async for event in chat_events(client, tools, **request):
+                    async for event in chat_events(client, tools, **options, **request):
                         events.append(event)  # noqa: PERF401  (a failure keeps those before it)
                 except ModelError as raised:
                     error = raised
@@ -149,6 +149,12 @@ def test_the_tools_are_in_the_request_and_without_tools_it_is_as_unmutes_own():
     assert isinstance(events[-1], Finish)
     ask(model, None)
     assert model.requests == [{**bare, "tools": stream.services.FILESYSTEM_TOOLS}, bare]
+
+
+def test_thoughts_whose_opening_tag_is_in_the_prompt_are_not_words():
+    ((events, error),) = ask(Model(recording(said(f"They ask for birds. </think> {BEFORE}"))), start="reasoning")
+    assert error is None
+    assert text_of(events).strip() == BEFORE
 
 
 def test_a_stream_that_breaks_gives_what_was_said_and_its_failure_and_then_raises():

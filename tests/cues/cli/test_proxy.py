@@ -52,11 +52,11 @@ def package(url):
     return openai.AsyncOpenAI(base_url=f"{url}v1", api_key=KEY, max_retries=0)
 
 
-def through(body, *, question=QUESTION, pieces=700, **served):
+def through(body, *, question=QUESTION, pieces=700, options=None, **served):
     async def go():
         async with (
             http_server(body, pieces=pieces, **served) as upstream,
-            proxy(upstream) as url,
+            proxy(upstream, **options or {}) as url,
             package(url) as client,
         ):
             return await answered(await client.chat.completions.create(**{**question, "stream": True}))
@@ -91,6 +91,12 @@ def test_other_paths_pass_to_the_byte(name):
     answer = run(go())
     assert answer.content == body
     assert answer.headers["content-type"] == "application/x-ndjson"
+
+
+def test_thoughts_whose_opening_tag_is_in_the_prompt_leave_the_text():
+    body = event("Dim it, then.</th") + event("ink>") + STREAM + DONE
+    found = through(body, options={"start": "reasoning"})
+    assert found == (REPAIRED[0], "Dim it, then.", *REPAIRED[2:])
 
 
 @pytest.mark.parametrize("pieces", [1, 10**6], ids=["trickling", "at once"])

@@ -133,7 +133,7 @@ def test_arguments_past_the_cap_are_dropped_and_the_call_is_malformed():
 
 
 def test_callers_mistakes_raise():
-    with pytest.raises(StreamValueError, match="start: 'middle'"):
+    with pytest.raises(StreamValueError, match="start is 'middle'"):
         TextReader(start="middle")
     with pytest.raises(StreamTypeError, match="one text"):
         TextReader(tools="lock")

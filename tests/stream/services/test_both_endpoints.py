@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 import stream
+from stream.errors import StreamValueError
 from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.replay.server import ReplayServer
-from tests.support.model_server import BOTH, QUESTION, TOOLS, chat, says
+from tests.support.model_server import BOTH, QUESTION, TOOLS, chat, running, says
 
 
 @pytest.mark.parametrize("tools", [None, []], ids=["none", "an empty list"])
@@ -58,6 +59,38 @@ def test_without_usage_the_end_comes_all_the_same_and_keeps_its_place_before_wha
 
 
 # In the stream
+
+
+@BOTH
+def test_thoughts_whose_opening_tag_is_in_the_prompt_are_reasoning_in_each_round(endpoint):
+    server = says(
+        [["say", "They want a list.</think>\n\nLet me look."], ["call", "list_directory", {"path": "."}]],
+        [["say", "Two files.</think>\n\nThere are two."]],
+    )
+    exchange = running(server, endpoint=endpoint, fields={"options": {"start": "reasoning"}})
+    assert exchange.text.split("\n\n") == ["Let me look.", "There are two."]
+    assert exchange.thinking == "They want a list.Two files."
+    assert exchange.results
+
+
+@BOTH
+def test_a_server_that_tells_thoughts_apart_may_be_read_so_all_the_same(endpoint):
+    exchange = chat(
+        says([["think", "They greet me."], ["say", "Good evening."]]), endpoint=endpoint, options={"start": "reasoning"}
+    )
+    assert (exchange.thinking, exchange.text) == ("They greet me.", "Good evening.")
+
+
+@BOTH
+def test_data_that_was_asked_for_is_no_thought(endpoint):
+    for text, thoughts in (('{"a": 1}', ""), ('One.</think>{"a": 1}', "One.")):
+        exchange = chat(says([["say", text]]), endpoint=endpoint, options={"start": "reasoning"}, format="json")
+        assert (exchange.thinking, exchange.text) == (thoughts, '{"a": 1}')
+
+
+def test_an_unknown_start_raises_before_anything_is_asked():
+    with pytest.raises(StreamValueError, match="start is 'thoughts'"):
+        stream.connect("http://localhost:1", "m", start="thoughts")
 
 
 @BOTH

@@ -102,6 +102,24 @@ def test_a_whole_answer_comes_repaired_also_as_a_raw_response(ask, is_sync):
     assert (choice.message.content, "", calls, choice.finish_reason, False) == REPAIRED
 
 
+OPEN = "Dim it, then.</think>Dark. " + DIM
+OPEN_STREAM = event(OPEN[:9]) + event(OPEN[9:]) + event(None, "stop") + DONE
+OPEN_WHOLE = WHOLE.replace(json.dumps("Dark. " + DIM).encode(), json.dumps(OPEN).encode())
+
+
+@pytest.mark.parametrize(("ask", "is_sync"), [(streamed, False), (streamed_sync, True)], ids=["async", "sync"])
+def test_thoughts_whose_opening_tag_is_in_the_prompt_leave_the_text(ask, is_sync):
+    found, _ = asked(http_answer(OPEN_STREAM), ask, is_sync=is_sync, options={"start": "reasoning"})
+    assert found == (REPAIRED[0], "Dim it, then.", *REPAIRED[2:])
+
+
+def test_such_thoughts_leave_a_whole_answer_too():
+    assert OPEN_WHOLE != WHOLE
+    answer = http_answer(OPEN_WHOLE, kind="application/json")
+    choice, _ = asked(answer, whole, options={"start": "reasoning"})
+    assert (choice.message.content, choice.message.reasoning_content) == ("Dark.", "Dim it, then.")
+
+
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 def test_calls_of_custom_tools_come_as_they_are(is_streamed):
     own = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "run", "input": "2 + 2"}}
