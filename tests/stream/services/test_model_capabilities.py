@@ -22,6 +22,9 @@ from tests.support.model_server import BOTH, QUESTION, READ_FILE, TOOLS, chat, s
         ("codestral:22b", {"family": "mistral"}),
         ("deepseek-chat", {"format": "openai", "max_tools": 128, "multi_turn": "poor"}),
         ("deepseek-reasoner", {"tools": True, "reasoning": True, "multi_turn": "poor"}),
+        ("deepseek-r1:671b", {"tools": True, "reasoning": True, "dialect": "deepseek_v3"}),
+        ("deepseek-ai/DeepSeek-R1-0528", {"tools": True, "reasoning": True}),
+        ("deepseek-r1:8b", {"tools": False, "reasoning": True}),  # Ollama has no template for tools for it
         ("kimi-k2:1t-cloud", {"format": "openai", "max_tools": 64, "prompt": "agentic", "multi_turn": "excellent"}),
         # The families of the workstation's fork.
         ("ministral-3:14b", {"format": "custom", "dialect": "mistral_new"}),
