@@ -25,8 +25,23 @@ _ENDS = (
     "|(?:access|auth|bearer|refresh|session)[-_]?token"
 )
 _FIELD = re.compile(rf"(?i).*(?:{_ENDS})")
-_JSON = re.compile(
-    rf'(?i)("[^"\\]{{0,64}}(?:{_ENDS})"\s*:\s*(?:\{{[^{{}}]*?"value"\s*:\s*)?")((?:[^"\\]|\\.)*)'.encode()
+
+
+def _in_json(quote: str, char: str, space: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """A field for secrets with its text or list of texts, and a text in it, by patterns for the parts of JSON."""
+    field = rf'(?i)({quote}[^"\\]{{0,64}}(?:{_ENDS}){quote}{space}:{space}'
+    field += rf"(?:\{{[^{{}}]*?{quote}value{quote}{space}:{space})?)"
+    text = rf"{quote}(?:{char})*"
+    return (
+        re.compile(rf"{field}({text}|\[(?:(?:{space},)?{space}{text}(?:{quote})?)*)".encode()),
+        re.compile(rf"({quote})((?:{char})*)((?:{quote})?)".encode()),
+    )
+
+
+# JSON, and JSON that is a text in JSON, such as a call's arguments.
+_JSON = (
+    _in_json('"', r'[^"\\]|\\.', r"\s*"),
+    _in_json(r'\\"', r'[^"\\]|\\u[0-9a-f]{4}|\\/|\\\\(?:\\\\|\\"|[^"\\])', r"(?:\s|\\[nrt])*"),
 )
 
 
@@ -48,7 +63,10 @@ class Secrets:
 
     def hide(self, body: bytes) -> bytes:
         """The body with asterisks for secrets; its length, and with it the size of each read, stays."""
-        return _JSON.sub(lambda found: found[1] + b"*" * len(found[2]), self._sent.sub(_asterisks, body))
+        body = self._sent.sub(_asterisks, body)
+        for field, text in _JSON:
+            body = field.sub(lambda found, text=text: found[1] + text.sub(_starred, found[2]), body)  # type: ignore[misc]
+        return body
 
     def hide_in(self, text: str) -> str:
         """The text with asterisks for what was sent."""
@@ -63,6 +81,10 @@ class Secrets:
         if isinstance(value, str):
             return "*" * len(value) if _FIELD.fullmatch(field) else self.hide(value.encode()).decode("utf-8", "replace")
         return value
+
+
+def _starred(found: re.Match[bytes]) -> bytes:
+    return found[1] + b"*" * len(found[2]) + found[3]
 
 
 def _asterisks(found: re.Match[bytes]) -> bytes:

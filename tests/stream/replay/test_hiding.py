@@ -74,12 +74,27 @@ FIELDS = ["Authorization", "API_KEY", "apiKey", "x-api-key", "X-Auth-Token", "ac
 
 
 @pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("value", ["hidden", ["hidden"], {"value": "hidden"}])
+@pytest.mark.parametrize("value", ["hidden", ["hidden"], ["x\\", 'a "hidden"'], {"value": "hidden\\"}])
 def test_a_field_for_a_secret_is_hidden_in_any_spelling(field, value):
-    tools = [{"type": "mcp", "headers": {field: value}}]
+    tools = [{"type": "mcp", "headers": {field: value}, "name": "stays"}]
     assert "hidden" not in json.dumps(Secrets("http://h/", {}).hide_in_request({"tools": tools}))
-    if not isinstance(value, list):
-        assert b"hidden" not in Secrets("http://h/", {}).hide(json.dumps(tools).encode())
+    for sent in (tools, {"arguments": json.dumps(tools)}, {"arguments": json.dumps(tools, indent=1)}):
+        body = json.dumps(sent).encode()
+        hidden = Secrets("http://h/", {}).hide(body)
+        assert b"hidden" not in hidden
+        assert b"stays" in hidden
+        assert len(hidden) == len(body)
+        found = json.loads(hidden)
+        json.loads(found["arguments"] if isinstance(found, dict) else "0")
+
+
+@pytest.mark.parametrize("value", ["hidden", ["x", "hidden"]])
+@pytest.mark.parametrize("is_escaped", [False, True])
+def test_a_secret_is_hidden_also_where_the_answer_is_cut_off(value, is_escaped):
+    text = json.dumps({"api_key": value})
+    body = (json.dumps({"arguments": text}) if is_escaped else text).encode()
+    for cut in range(body.index(b"hidden") + 3, len(body)):
+        assert b"hid" not in Secrets("http://h/", {}).hide(body[:cut])
 
 
 def test_a_key_in_the_body_of_a_request_is_hidden_where_the_server_quotes_it():
