@@ -156,7 +156,7 @@ class ReplayServer:
         self, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Answer one request; True if the connection may carry another."""
-        request, body = await _receive(connection, reader)
+        request, body = await _receive(connection, reader, writer)
         if request is None:
             return False
         path = request.target.decode("latin-1").partition("?")[0]
@@ -216,13 +216,18 @@ class ReplayServer:
             start += size
 
 
-async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> tuple[h11.Request | None, bytes]:
+async def _receive(
+    connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> tuple[h11.Request | None, bytes]:
     """The next request and its body; `None` if the client has closed the connection."""
     request: h11.Request | None = None
     body = bytearray()
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
+            if connection.they_are_waiting_for_100_continue:  # a client waits a second for it
+                go_on = h11.InformationalResponse(status_code=100, reason=b"Continue", headers=[])
+                writer.write(connection.send(go_on) or b"")
             connection.receive_data(await reader.read(65536))
         elif isinstance(event, h11.Request):
             request = event

@@ -33,6 +33,27 @@ def test_the_bytes_come_back_as_they_were_recorded():
     assert response.headers["content-type"] == "text/event-stream"
 
 
+def test_a_client_that_waits_for_leave_to_send_its_body_gets_it():
+    body = b'{"messages": [], "stream": true}'
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nexpect: 100-continue\r\nconnection: close\r\n"
+
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=FAST) as server:
+            port = int(server.base_url.split(":")[2].partition("/")[0])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head + b"content-length: %d\r\n\r\n" % len(body))
+            leave = await reader.readuntil(b"\r\n\r\n")
+            writer.write(body)
+            answer = await reader.read()
+            writer.close()
+            return leave, answer
+
+    leave, answer = asyncio.run(asyncio.wait_for(go(), 10.0))
+    assert leave.startswith(b"HTTP/1.1 100 ")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b'"content":"a"' in answer
+
+
 @pytest.mark.parametrize(
     ("messages", "turn"),
     [
