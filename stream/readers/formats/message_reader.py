@@ -261,6 +261,8 @@ class MessageReader(ABC):
         self._finished, self._last_finish = True, reason
 
     def _fail(self, failed: StreamFailed) -> None:
+        if self._failed:
+            return  # said twice in one message
         self._end_round(was_cut=True)
         self._failed = True
         self._order.emit(failed)

@@ -8,7 +8,8 @@ import openai
 import pytest
 from google.genai import errors as google_errors
 
-from stream.events import StreamFailed
+from stream.events import StreamFailed, TextDelta
+from stream.readers.formats.chat_completions import OpenAIReader
 from stream.readers.formats.failures import failed_by, unwrap
 
 ANTHROPIC = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"}
@@ -75,3 +76,11 @@ def test_openais_exception_for_an_error_that_is_a_text_says_the_text(sent):
 @pytest.mark.parametrize("body", [GEMINI, [GEMINI]], ids=["object", "array"])
 def test_googles_exception_says_what_its_bytes_say(body):
     assert failed_by(google_errors.ClientError(429, body)) == unwrap(GEMINI)
+
+
+def test_an_error_that_a_chunk_says_twice_is_one_failure():
+    error = {"message": "Overloaded", "code": 502}
+    chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}, "error": error}], "error": error}
+    reader = OpenAIReader()
+    events = reader.feed(chunk) + reader.close()
+    assert events == [TextDelta("Hm"), StreamFailed("Overloaded", "502", 502)]
