@@ -74,7 +74,8 @@ def repaired(chunks, tools, **options):
 
 def options_for(case):
     """Cases without tools do not say what is offered: then all calls are to be seen."""
-    return {"tools": case.get("tools")} | ({} if "tools" in case else {"not_offered": "pass"})
+    known = {"tools": case.get("tools"), "start": case.get("start", "text")}
+    return known | ({} if "tools" in case else {"not_offered": "pass"})
 
 
 def assert_as_expected(case, chunks):
@@ -102,7 +103,7 @@ def _decoded(arguments):
     return _decoded(value) if isinstance(value, str) else value or {}
 
 
-@pytest.mark.parametrize("case", [c for c in TEXT_CASES if c.get("start") != "reasoning"], ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", TEXT_CASES, ids=lambda case: case["id"])
 def test_only_what_may_be_spoken_is_left_of_a_text_however_it_is_cut(case):
     for pieces in splits(case["input"], step=5, rounds=3):
         chunks = turn(pieces, case.get("finish", "stop"))
@@ -211,6 +212,16 @@ def test_what_is_dropped_is_logged_by_its_name_alone(caplog):
         repaired(turn([HERMES.format("unlock")]), ["dim"])
     assert "unlock" in caplog.text
     assert "percent" not in caplog.text
+
+
+def test_a_part_of_thinking_in_the_content_becomes_reasoning_content():
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    parts = [thinking, {"type": "text", "text": "Hi."}]
+    clean = repaired([chunk_of(parts), chunk_of(" Yes."), chunk_of(reason="stop")], ["dim"])
+    assert accumulated(clean) == ("Hi. Yes.", "Hm.", [], ["stop"])
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": parts}, "finish_reason": "stop"}]}
+    (choice,) = ChatRepair(["dim"]).whole(answer)["choices"]
+    assert choice["message"] == {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}
 
 
 def test_thoughts_in_the_text_become_reasoning_content():

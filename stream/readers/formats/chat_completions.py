@@ -162,9 +162,10 @@ class OpenAIReader(MessageReader):
             return False
 
     def _content(self, content: Any) -> None:
-        texts = [content] if isinstance(content, str) else [fields_of(part).get("text") for part in listed(content)]
-        for text in texts:
-            if text and isinstance(text, str):
+        for part in [{"text": content}] if isinstance(content, str) else map(fields_of, listed(content)):
+            for thought in _texts(part.get("thinking")):  # Mistral's
+                self._thought(thought)
+            for text in _texts(part.get("text")):
                 self._last_finish = None
                 self._text(text)
 
@@ -186,6 +187,12 @@ def reason_of(choice: Mapping[str, Any]) -> str:
     """The finish reason of a choice, `""` if it has none; some servers write "null" for none."""
     reason = choice.get("finish_reason")
     return reason if isinstance(reason, str) and reason != "null" else ""
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in a text, or in a list of parts."""
+    found = [value] if isinstance(value, str) else [fields_of(part).get("text") for part in listed(value)]
+    return [text for text in found if text and isinstance(text, str)]
 
 
 def _lone_text(chunk: Mapping[str, Any]) -> str:

@@ -4,7 +4,17 @@ import json
 
 import pytest
 
-from stream import Finish, OllamaReader, OpenAIReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, read_sync
+from stream import (
+    Finish,
+    OllamaReader,
+    OpenAIReader,
+    ReasoningDelta,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    read_sync,
+)
 from tests.stream.comparing import load
 from tests.stream.providers import read_all
 
@@ -252,3 +262,13 @@ def test_structured_call_beside_what_may_be_a_link_loses_neither(text, at):
     is_link = text.endswith("ok")
     assert [name for name, _, _ in ended(events)] == ["f"] + ["g"] * (not is_link)
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text * is_link
+
+
+@pytest.mark.parametrize("thinking", ["Hm.", [{"type": "text", "text": "H"}, {"type": "text", "text": "m."}]])
+def test_a_part_of_thinking_in_the_content_is_reasoning(thinking):
+    """As Mistral's reasoning models write."""
+    parts = [{"type": "thinking", "thinking": thinking}, {"type": "text", "text": "Hi. "}]
+    events = read(chunk({"content": parts}), chunk({"content": f"Yes. {WEATHER}"}), DONE)
+    assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "Hm."
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hi. Yes. "
+    assert ended(events) == [("f", "", {"x": 1})]
