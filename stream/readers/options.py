@@ -6,11 +6,21 @@ from typing import Any, Literal, TypeAlias, get_args
 from stream.checks import check_choice
 from stream.errors import StreamTypeError
 
-__all__ = ["LONGEST_NAME", "MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Start", "Tools", "checked_start", "declared_names"]
+__all__ = [
+    "LONGEST_NAME",
+    "MAX_ARGUMENT_CHARS",
+    "MAX_LINE_CHARS",
+    "MOST_KEPT",
+    "Start",
+    "Tools",
+    "checked_start",
+    "declared_names",
+]
 
 LONGEST_NAME = 1024  # characters of a name, an id or a key; in fields longer ones are cut
 MAX_ARGUMENT_CHARS = 1 << 20
 MAX_LINE_CHARS = 1 << 22  # of JSON lines; a line may hold several calls, and a result beside them
+MOST_KEPT = 1 << 14  # calls, blocks and the like that are open or remembered
 
 # Names, OpenAI tool dicts, or objects with a `name`; or a mapping by name.
 Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"

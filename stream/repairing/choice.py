@@ -10,7 +10,7 @@ from stream.readers.calls.fragments import function_of
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
-from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS, Start
+from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS, MOST_KEPT, Start
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id
@@ -19,7 +19,6 @@ __all__ = ["Choice"]
 
 _REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
 _READ = ("content", "tool_calls", *REASONING_FIELDS)  # fields of which a reader makes events
-_MOST_CALLS = 1 << 14  # that are remembered; what a server sends is endless
 
 logger = logging.getLogger(__name__)
 
@@ -156,8 +155,8 @@ class Choice:
         if not calls:
             return [], True
         for kept in (self._fragmented, self._passing, self._custom):
-            if len(kept) > _MOST_CALLS:
-                for key in [*kept][: _MOST_CALLS // 2]:
+            if len(kept) > MOST_KEPT:
+                for key in [*kept][: MOST_KEPT // 2]:
                     del kept[key]
         starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
         ended = {event.index for event in events if isinstance(event, ToolCallEnd)}

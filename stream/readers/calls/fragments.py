@@ -8,7 +8,7 @@ from typing import Any
 from stream.events import Event, ToolCallEnd
 from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import dumps, fields_of, name_of
-from stream.readers.options import LONGEST_NAME
+from stream.readers.options import LONGEST_NAME, MOST_KEPT
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
 
@@ -41,7 +41,6 @@ def function_of(fragment: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return fragment, "arguments"
 
 
-_MOST_OPEN = 1 << 14  # calls of a round
 _MOST_HELD = 64  # pieces
 _LONGEST_HELD = 64  # characters of a piece
 
@@ -186,7 +185,7 @@ class CallAssembler:
                     self._complete(assembly)
             self._open = [assembly for assembly in self._open if not assembly.call.status]
             self.text_followed = False
-        if len(self._open) >= _MOST_OPEN:
+        if len(self._open) >= MOST_KEPT:
             self._forget_half()
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
         assembly = _Assembly(call, Pieces(self._order.max_argument_chars))
@@ -200,7 +199,7 @@ class CallAssembler:
 
     def _forget_half(self) -> None:
         """End the older half of the calls: a server that begins so many and ends none must not fill the memory."""
-        half, self._open = dict.fromkeys(self._open[: _MOST_OPEN // 2]), self._open[_MOST_OPEN // 2 :]
+        half, self._open = dict.fromkeys(self._open[: MOST_KEPT // 2]), self._open[MOST_KEPT // 2 :]
         for assembly in half:
             self._end(assembly, was_cut=True)
         self._by_index = {index: one for index, one in self._by_index.items() if one not in half}

@@ -8,13 +8,11 @@ from typing import Any
 from stream.events import CallStatus
 from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import text_of
-from stream.readers.options import LONGEST_NAME
+from stream.readers.options import LONGEST_NAME, MOST_KEPT
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
 
 __all__ = ["ItemCall", "ItemCalls"]
-
-_MOST_OPEN = 1 << 14
 
 
 @dataclass(slots=True, eq=False)
@@ -38,8 +36,8 @@ class ItemCalls:
 
     def start(self, identity: object, name: object, *, free_text: bool = False, owner: str = "") -> ItemCall:
         """Begin a call, which is announced as soon as it has a name."""
-        if len(self._open) >= _MOST_OPEN:
-            for call in list(self._open)[: _MOST_OPEN // 2]:
+        if len(self._open) >= MOST_KEPT:
+            for call in list(self._open)[: MOST_KEPT // 2]:
                 self.end(call, cut=True)
         self._count += 1
         known = identity[:LONGEST_NAME] if isinstance(identity, str) else ""

@@ -14,13 +14,13 @@ from typing import Any
 from stream.checks import check_whole_number
 from stream.events import CallStatus, Event, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.calls.arguments import canonical, read_arguments
+from stream.readers.options import MOST_KEPT
 from stream.readers.text.dialect import Call, Token
 
 __all__ = ["CallOrder"]
 
 _MOST_WAITING = 1 << 20  # characters of arguments that wait for an earlier call to end
 _WEIGHT_OF_TEXT = 16  # beside them: it comes in small pieces
-_MOST_CALLS = 1 << 14  # that are remembered, to know a repeated one and what a result belongs to
 _LONGEST_KEY = 256  # characters; of longer arguments a digest is remembered
 
 
@@ -91,7 +91,7 @@ class CallOrder:
         self.new_array = count(1).__next__  # numbers an array of calls
         self._ordinals = count()
         # Ids and names of complete calls without a result.
-        self.unanswered: deque[tuple[str, str]] = deque(maxlen=_MOST_CALLS)
+        self.unanswered: deque[tuple[str, str]] = deque(maxlen=MOST_KEPT)
         self.max_argument_chars = max_argument_chars
         self._speculative: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
@@ -143,7 +143,7 @@ class CallOrder:
         """Take in a call whose name is certain."""
         self.silent = self.idle = False
         self._drop_speculative()
-        if self._round.calls >= _MOST_CALLS:
+        if self._round.calls >= MOST_KEPT:
             self._round = _Round()
         if self.by_arguments:
             call.token, call.array = None, self.new_array()
@@ -213,7 +213,7 @@ class CallOrder:
     def _stood_for(self, identity: str) -> set[tuple[str, str]]:
         """Return the names and arguments of the calls with an id; too many ids are forgotten."""
         self._ids_kept += 1
-        if self._ids_kept > 2 * _MOST_CALLS:  # each call is counted at its start and at its end
+        if self._ids_kept > 2 * MOST_KEPT:  # each call is counted at its start and at its end
             self._ids_kept = 1
             self._ids.clear()
         return self._ids.setdefault(identity, set())

@@ -8,13 +8,12 @@ from stream.readers.calls.item_calls import ItemCall
 from stream.readers.calls.values import fields_of, name_of, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
-from stream.readers.options import Tools
+from stream.readers.options import MOST_KEPT, Tools
 
 __all__ = ["AnthropicReader"]
 
 _TEXTS = {"text": ("text", "text"), "thinking": ("reasoning", "thinking")}  # blocks: what it is, and its field
 _TASKS = ("server_tool_use", "mcp_tool_use")
-_MOST_BLOCKS = 1 << 14  # open ones
 _RESULT = "_tool_result"
 
 
@@ -56,7 +55,7 @@ class AnthropicReader(BlockReader):
     def _block_start(self, event: Mapping[str, Any]) -> None:
         index, block = _index(event), fields_of(event.get("content_block"))
         kind = text_of(block.get("type"))
-        if len(self._blocks) > _MOST_BLOCKS:
+        if len(self._blocks) > MOST_KEPT:
             self._blocks.clear()
             self._open.clear()
         self._blocks[index] = name_of(kind)

@@ -10,14 +10,12 @@ from stream.events import AudioDelta, TaskStatus, TranscriptDelta
 from stream.readers.calls.item_calls import ItemCalls
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import MessageReader
-from stream.readers.options import LONGEST_NAME, Tools
+from stream.readers.options import LONGEST_NAME, MOST_KEPT, Tools
 from stream.readers.text.scanner import Pieces
 
 __all__ = ["BlockReader"]
 
 _MOST_SAID = 1 << 20  # characters of all parts; beyond them, whole texts that repeat these parts say nothing
-_MOST_PARTS = 1 << 14
-_MOST_TASKS = 1 << 14
 _TELEPHONE_HZ = 8000
 
 
@@ -70,8 +68,8 @@ class BlockReader(MessageReader):
         """Pass on a piece of a part's text, and keep it; if there is too much, forget what all parts said."""
         if not text or not isinstance(text, str):
             return
-        if len(self._said) >= _MOST_PARTS and part not in self._said:
-            for old in list(self._said)[: _MOST_PARTS // 2]:
+        if len(self._said) >= MOST_KEPT and part not in self._said:
+            for old in list(self._said)[: MOST_KEPT // 2]:
                 del self._said[old]
         if said := self._said.setdefault(part, Pieces(_MOST_SAID)):
             said.add(text)
@@ -89,7 +87,7 @@ class BlockReader(MessageReader):
 
     def _task_begins(self, identity: Any, name: Any) -> None:
         known = identity[:LONGEST_NAME] if isinstance(identity, str) else ""
-        if len(self._tasks) < _MOST_TASKS:
+        if len(self._tasks) < MOST_KEPT:
             self._tasks[known] = name[:LONGEST_NAME] if isinstance(name, str) else ""
         self._order.emit(TaskStatus(known, "working", self._tasks.get(known, "")))
 

@@ -7,13 +7,11 @@ from stream.events import Interrupted, ServerError, TranscriptDelta
 from stream.readers.calls.values import count, fields_of, name_of, text_of
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.responses import ResponsesReader
-from stream.readers.options import Tools
+from stream.readers.options import MOST_KEPT, Tools
 
 __all__ = ["RealtimeReader"]
 
 _OF_RESPONSES = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
-
-_MOST_OPEN = 1 << 14
 
 
 class RealtimeReader(ResponsesReader):
@@ -56,7 +54,7 @@ class RealtimeReader(ResponsesReader):
         self._audio_hz = count(fields.get("rate")) or self._audio_hz
 
     def _begins(self, event: Mapping[str, Any]) -> None:
-        if len(self._open) >= _MOST_OPEN:
+        if len(self._open) >= MOST_KEPT:
             self._open.clear()
         self._open.add(name_of(fields_of(event.get("response")).get("id")))
         self._finished, self._last_finish = False, None

@@ -7,7 +7,7 @@ from stream.readers.calls.item_calls import ItemCall
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, plain, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
-from stream.readers.options import LONGEST_NAME, Tools
+from stream.readers.options import LONGEST_NAME, MOST_KEPT, Tools
 from stream.readers.text.dialect import clean_name
 
 __all__ = ["ResponsesReader"]
@@ -36,7 +36,6 @@ _TEXTS = {
 }
 _PIECES = {f"{name}.delta": (_PARTS[part][0], _PARTS[part][2]) for name, part in _TEXTS.items()}
 _MOST_NUMBERS = 1 << 16
-_MOST_CALLS = 1 << 14
 
 
 class ResponsesReader(BlockReader):
@@ -122,7 +121,7 @@ class ResponsesReader(BlockReader):
         if kind in _CALLS:
             self._begun(event, item)
         elif kind in _TASKS:
-            if len(self._tasks_at) > _MOST_CALLS:
+            if len(self._tasks_at) > MOST_KEPT:
                 self._tasks_at.clear()
             self._tasks_at[_place(event)] = name_of(item.get("id"))
             self._task_begins(item.get("id"), item.get("name") or kind.removesuffix("_call"))
@@ -148,7 +147,7 @@ class ResponsesReader(BlockReader):
         free_text = item.get("type") == "custom_tool_call"
         call = self._items.start(item.get("call_id"), item.get("name"), free_text=free_text, owner=place[0])
         call.given = item.get(_CALLS[item["type"]])
-        if len(self._calls_at) > _MOST_CALLS:
+        if len(self._calls_at) > MOST_KEPT:
             self._calls_at.clear()
         places = (place, ("item", name_of(item.get("id"))), ("call", call.call.id))
         self._calls_at |= {place: call for place in places if place[1] != ""}

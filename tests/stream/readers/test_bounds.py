@@ -273,8 +273,8 @@ def test_calls_that_only_such_text_kept_waiting_are_announced():
 
 
 def test_the_memory_of_many_calls_is_bounded(monkeypatch):
-    monkeypatch.setattr(order, "_MOST_CALLS", 256)
-    monkeypatch.setattr(fragments, "_MOST_OPEN", 256)
+    monkeypatch.setattr(order, "MOST_KEPT", 256)
+    monkeypatch.setattr(fragments, "MOST_KEPT", 256)
 
     def calls(count):
         for n in range(count):
@@ -287,7 +287,7 @@ def test_the_memory_of_many_calls_is_bounded(monkeypatch):
 
 
 def test_calls_that_are_begun_and_never_ended_are_ended_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(fragments, "_MOST_OPEN", 1000)
+    monkeypatch.setattr(fragments, "MOST_KEPT", 1000)
     reader = OpenAIReader()
     events = [event for n in range(2200) for event in reader.feed(opened(n))]
     ends = [event for event in events if isinstance(event, ToolCallEnd)]
