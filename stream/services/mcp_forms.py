@@ -1,9 +1,10 @@
 """Tools and results of MCP: dicts or the SDK's objects, with the protocol's names or, since SDK 2, in snake case."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from stream.readers.calls.values import snake_case
 
 __all__ = ["is_mcp_result", "mcp_field", "mcp_text"]
 
@@ -17,7 +18,7 @@ def mcp_field(value: Any, name: str) -> Any:
     >>> mcp_field({"is_error": True}, "isError")
     True
     """
-    names = (name, re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name))
+    names = (name, snake_case(name))
     found = (value.get(one) if isinstance(value, Mapping) else getattr(value, one, None) for one in names)
     return next((one for one in found if one is not None), None)
 

@@ -1,17 +1,20 @@
 """Values as servers and their clients' packages send them: of any type, in any place."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from stream.readers.options import LONGEST_NAME
 
-__all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "name_of", "number", "plain", "text_of"]
+__all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "name_of", "number", "plain", "snake_case", "text_of"]
 
 NOTHING: dict[str, Any] = {}
 _DEEPEST = 16  # levels at which calls, results and errors hold objects
 _LARGEST = 1e18
+_HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
@@ -63,6 +66,16 @@ def text_of(value: Any) -> str:
 def name_of(value: Any) -> str:
     """A name, an id or a key as text, cut where it is longer than any."""
     return text_of(value)[:LONGEST_NAME]
+
+
+@lru_cache(maxsize=1024)
+def snake_case(name: str) -> str:
+    """A field's name in snake case, as the packages of Google and of MCP write what the protocol has in camel case.
+
+    >>> snake_case("functionCall")
+    'function_call'
+    """
+    return _HUMPS.sub(lambda hump: f"_{hump[0].lower()}", name)
 
 
 def dumps(value: Any) -> str:

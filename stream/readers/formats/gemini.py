@@ -1,14 +1,12 @@
 """Readers for Gemini's `streamGenerateContent`, whose calls may stream, and for its Live API, with many turns."""
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from stream.events import Event, Interrupted, StreamFailed, ToolCallCancelled, TranscriptDelta, Usage
 from stream.readers.calls.arguments import PartialArguments
 from stream.readers.calls.item_calls import ItemCall
-from stream.readers.calls.values import fields_of, listed, name_of, text_of
+from stream.readers.calls.values import fields_of, listed, name_of, snake_case, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import usage_of
@@ -17,7 +15,6 @@ from stream.readers.text.dialect import Call
 
 __all__ = ["GeminiReader", "LiveReader"]
 
-_HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
 # The server's own tools: the part that begins one, and the part that ends it.
 _BEGINS = {"executable_code": "code_execution", "tool_call": ""}
 _ENDS = ("code_execution_result", "tool_response")
@@ -183,9 +180,4 @@ def _word(value: Any) -> str:
 
 def _snake(name: Any) -> str:
     """A field's name in snake case; `""` if it is none, or longer than any."""
-    return _snake_of(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else ""
-
-
-@lru_cache(maxsize=1024)
-def _snake_of(name: str) -> str:
-    return _HUMPS.sub(lambda hump: f"_{hump[0].lower()}", name)
+    return snake_case(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else ""
