@@ -31,7 +31,7 @@ ROOMS_OF_CUES = {
     "adapters": ("core", *SOUND, "library", "mixing", "pacing", "show", "stream"),
     "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "adapters", "stream"),
 }
-# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal alone. The command
+# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal and fades alone. The command
 # that installs an extra is worded in one place for both packages, `cues.extras`; `cues.files` reads TOML files for
 # both.
 ROOMS_OF_STREAM = {
@@ -40,7 +40,7 @@ ROOMS_OF_STREAM = {
     "reading": ("core", "readers"),
     "repairing": ("core", "readers"),
     "word_chunks": ("core",),
-    "speech": ("core", "word_chunks", "cues.extras", "cues.synthesis"),
+    "speech": ("core", "word_chunks", "cues.extras", "cues.signal", "cues.synthesis"),
     "routing": ("core", "readers", "cues"),
     "session": ("core", "readers", "reading", "word_chunks", "routing", "speech", "cues", "cues.extras"),
     "services": ("core", "readers", "reading", "repairing", "cues.errors", "cues.extras", "cues.files"),

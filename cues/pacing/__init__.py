@@ -1,1 +1,1 @@
-"""Speech released in real time: the pacer, its jitter-buffer depth and its underrun concealment. Read `pacer` first."""
+"""Speech released in real time: the pacer and its jitter-buffer depth. Read `pacer` first."""

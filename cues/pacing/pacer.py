@@ -16,8 +16,8 @@ from cues.arrays import Samples
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.mixing.mixer import Mixer
 from cues.mixing.voice import LONGEST_RELEASE_MS, checked_fade_ms
-from cues.pacing.concealment import Concealment
 from cues.pacing.jitter_buffer import JitterBufferDepth
+from cues.signal.concealment import Concealment
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16
 from cues.units import checked_number, checked_whole_number, ms_to_samples
 

@@ -1,1 +1,1 @@
-"""Shared operations on samples: fades, resampling, int16, interpolation, spectra, linear prediction."""
+"""Shared operations on samples: fades, resampling, int16, interpolation, spectra, prediction, concealment."""

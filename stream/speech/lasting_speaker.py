@@ -7,10 +7,12 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
+from cues.signal.concealment import Concealment
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
-from stream.speech.speaker import PhraseSpeaker, Speaker, Speech
+from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speaker, Speech
 
 __all__ = ["LastingSpeaker"]
 
@@ -18,13 +20,14 @@ __all__ = ["LastingSpeaker"]
 KEEP_ALIVE_S, IDLE_S = 5.0, 10.0
 ATTEMPTS = 2
 """How many speakers are tried for one text."""
+_FADE_SAMPLES = SAMPLE_RATE // 100
 
 
 class LastingSpeaker:
     """Opens a speaker when there is text, keeps it alive in pauses, and replaces it when its connection is lost.
 
     Phrases whose speech had not started when a speaker failed go to the next one; all text counts as started at the
-    first sound of a speaker that is no `PhraseSpeaker`.
+    first sound of a speaker that is no `PhraseSpeaker`. Speech that broke off in mid-sound fades out over 10 ms.
 
     Parameters
     ----------
@@ -87,6 +90,7 @@ class LastingSpeaker:
 
     async def __aiter__(self) -> AsyncIterator[Speech]:
         """The speech of one answer, across speakers."""
+        seam = Concealment(SAMPLE_RATE)
         while self._unspoken or not self._finished:
             if (inner := self._inner) is None:
                 self._changed.clear()
@@ -99,12 +103,17 @@ class LastingSpeaker:
                     if len(speech.samples) or speech.phrase:
                         self._failures, is_sounding = 0, not speech.phrase
                         self._forget(speech.phrase if isinstance(inner, PhraseSpeaker) else "".join(self._unspoken))
-                    yield speech
+                    samples = seam.fade_in(speech.samples)
+                    if len(samples):
+                        seam.released(samples)
+                    yield replace(speech, samples=samples)
                 is_done = self._finished
             if inner is not self._inner:
                 continue
             if is_done:
                 break
+            if (end := seam.fade_out(_FADE_SAMPLES)) is not None:
+                yield Speech(end)
             if is_sounding and isinstance(inner, PhraseSpeaker):  # What has started is not repeated: its rest is lost.
                 ends = (n for n, word in enumerate(self._unspoken, 1) if inner.completes(word, n))
                 del self._unspoken[: next(ends, None)]

@@ -8,6 +8,7 @@ import pytest
 from stream.errors import SpeakerError
 from stream.events import TextDelta, ToolCallStart, ToolResult
 from stream.speech.lasting_speaker import LastingSpeaker
+from stream.speech.speaker import Speech
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.turns import RATE, run_turn
 from tests.support.virtual_loop import LoopClock, run_virtually
@@ -72,6 +73,17 @@ class DiesInMidPhrase(Line):
             yield speech
             if self.first:
                 raise SpeakerError("the line is dead")
+
+
+class BreaksOff(Line):
+    """The first connection of all breaks at a peak of its sound, and the next begins at one."""
+
+    async def speak(self, phrase):
+        tone = 0.5 * np.cos(0.1 * np.pi * np.arange(4810)).astype(np.float32)
+        yield Speech(tone)
+        if self.first:
+            raise SpeakerError("the line is dead")
+        yield Speech(tone * np.linspace(-1.0, 0.0, 4810, dtype=np.float32), phrase=phrase)
 
 
 class OpensSlowly(DiesInMidPhrase):
@@ -165,6 +177,14 @@ def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next()
     told, lines = conversation(DiesInMidPhrase, [(0.0, TextDelta("Hear me out, please. I am not done."))])
     assert [" ".join(line.spoken) for line in lines] == ["Hear me out,", "please. I am not done."]
     assert told.journal.failure is None
+
+
+def test_a_connection_that_breaks_off_in_mid_sound_clicks_at_neither_edge():
+    told, lines = conversation(BreaksOff, [(0.0, TextDelta("Hear me out, please."))])
+    assert len(lines) == 2
+    sound = np.trim_zeros(told.tape.speech)
+    assert len(sound) > 9600
+    assert np.abs(np.diff(sound[1:-1])).max() < 1.05 * 0.5 * 0.1 * np.pi, "no step is larger than those of the sound"
 
 
 def test_text_without_spaces_is_said_once_by_the_next():

@@ -1,4 +1,4 @@
-"""Underrun concealment: speech fades out at an underrun and fades in when it resumes."""
+"""Underrun concealment: speech that stops in mid-sound fades out, and fades in when it resumes."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ _AUDIBLE = 2e-3
 
 
 class Concealment:
-    """Fades at both edges of an underrun."""
+    """Fades at both edges of a hole in speech: of an underrun, or of a connection that broke."""
 
     def __init__(self, sample_rate: int) -> None:
         self._n_past, self._n_end, self._n_resume, self._n_edge = (
@@ -66,7 +66,7 @@ class Concealment:
 
     def fade_in(self, speech: Samples) -> Samples:
         """`speech`, faded in if it is the first after an underrun and would click."""
-        if not self._is_interrupted:
+        if not (self._is_interrupted and len(speech)):
             return speech
         self._is_interrupted = False
         if not _is_audible(speech[: self._n_edge]):
