@@ -31,9 +31,9 @@ ROOMS_OF_CUES = {
     "adapters": ("core", *SOUND, "library", "mixing", "pacing", "show", "stream"),
     "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "adapters", "stream"),
 }
-# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal and fades alone. The command
-# that installs an extra is worded in one place for both packages, `cues.extras`; `cues.files` reads TOML files for
-# both.
+# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal and fades alone. The
+# command that installs an extra is worded in one place for both packages, `cues.extras`; `cues.files` reads TOML files
+# for both.
 ROOMS_OF_STREAM = {
     "core": (),
     "readers": ("core",),

@@ -22,7 +22,7 @@ __all__ = ["PacedOptions", "RealtimeCues", "SpokenItem"]
 _FADE_MS = 30.0
 _LOWEST_HZ, _HIGHEST_HZ = 8000, 192_000  # At a rate of 1 Hz, a second of bytes lasts for hours.
 _AUDIO_ENDS = ("response.output_audio.done", "response.audio.done", "response.done")
-_QUESTIONS = ("input_audio_buffer.speech_stopped", "response.created")
+_RESPONSE = ("response.created", "response.done")
 
 
 @dataclass(slots=True)
@@ -67,6 +67,8 @@ class RealtimeCues(PacedWriter):
         self._reader = RealtimeReader(options.get("tools"))
         self._items: deque[SpokenItem] = deque(maxlen=64)
         self._n_pushed = 0
+        self._is_answered = True  # whether the server answers at the end of the user's words, unasked
+        self._has_response = False
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
@@ -78,11 +80,18 @@ class RealtimeCues(PacedWriter):
         if self._is_over or not fields:
             return []
         kind = text_of(fields.get("type"))
-        if kind in _QUESTIONS and self.router.phase == "done":
+        if session := fields_of(fields.get("session")):
+            self._is_answered = _creates_responses(session, self._is_answered)
+        if kind in _RESPONSE:
+            self._has_response = kind == _RESPONSE[0]
+        is_question = kind == _RESPONSE[0] or (kind == "input_audio_buffer.speech_stopped" and self._is_answered)
+        if is_question and self.router.phase == "done":
             self.router.begin_turn()
         events = self._reader.feed(fields)
         for told in events:
             await self._take(told, fields)
+        if kind == "error" and not (self._has_response or self.router.waits):
+            self.router.end_stream()  # No answer comes; one that does all the same begins a turn.
         if kind in _AUDIO_ENDS:
             self._push(self._paced.rest_at_own_rate())
             self._paced.end()
@@ -151,6 +160,14 @@ def _rate_of(mime: str) -> int:
     """The rate of PCM, Hz; 0 for another format."""
     rate = mime.rpartition("rate=")[2]
     return int(rate) if rate.isdecimal() and len(rate) <= len(str(_HIGHEST_HZ)) else 0
+
+
+def _creates_responses(session: Mapping[str, Any], so_far: bool) -> bool:
+    """Whether a session answers by itself when the user stops; today's place of the switch, and the beta's."""
+    for part in (fields_of(fields_of(session.get("audio")).get("input")), session):
+        if detection := fields_of(part.get("turn_detection")):
+            return detection.get("create_response") is not False
+    return so_far
 
 
 def _decoded(event: Any) -> Any:

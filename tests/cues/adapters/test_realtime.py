@@ -117,6 +117,59 @@ def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
     assert sent[1][1]["audio_end_ms"] == pytest.approx(555, abs=40)
 
 
+def detecting(**fields):
+    detection = {"turn_detection": {"type": "server_vad", **fields}}
+    return [{"audio": {"input": detection}}, detection]  # of today, and of the beta
+
+
+@pytest.mark.parametrize("session", [*detecting(create_response=False), *detecting(create_response=True), *detecting()])
+def test_the_wait_begins_with_the_users_last_word_only_where_the_server_answers_by_itself(session):
+    async def script(voice, clock, sent):
+        await voice.feed({"type": "session.updated", "session": session})
+        await feed(voice, [SPEECH_STARTED, {"type": "input_audio_buffer.speech_stopped"}])
+        phases.append(voice.router.phase)
+        await voice.feed({"type": "response.created", "response": {"id": "r"}})
+        phases.append(voice.router.phase)
+
+    phases = []
+    converse(script)
+    asks_itself = "False" in repr(session)
+    assert phases == ["done" if asks_itself else "thinking", "thinking"]
+
+
+@pytest.mark.parametrize("has_tool", [True, False])
+def test_an_error_in_place_of_a_response_ends_the_wait(has_tool):
+    async def script(voice, clock, sent):
+        if has_tool:
+            await feed(voice, CALL)
+            await voice.result(NAMED["item"]["call_id"], "ok")
+        else:
+            await voice.feed({"type": "input_audio_buffer.speech_stopped"})
+        assert voice.router.phase != "done"
+        await voice.feed({"type": "error", "error": {"type": "server_error", "message": "The server had an error."}})
+        assert voice.router.phase == "done"
+        await asyncio.sleep(70.0)
+        cues = [span.cue for span in voice.router.spans]
+        assert cues[-1] == "error"
+        assert cues.count("error") == 1
+
+    played, _, _ = converse(script)
+    assert last_sound(played.signal()) < 3 * 24000
+
+
+def test_an_error_while_a_response_or_a_tool_is_under_way_ends_no_wait():
+    wrong = {"type": "error", "error": {"type": "invalid_request_error", "message": "Audio content is too short."}}
+
+    async def script(voice, clock, sent):
+        await voice.feed({"type": "input_audio_buffer.speech_stopped"})
+        await feed(voice, [{"type": "response.created", "response": {"id": "r"}}, wrong])
+        assert voice.router.phase == "thinking"
+        await feed(voice, [*CALL, wrong])
+        assert voice.router.phase == "working", "the tool runs on"
+
+    converse(script)
+
+
 def test_events_after_the_close_do_nothing():
     async def script(voice, clock, sent):
         voice.close()
