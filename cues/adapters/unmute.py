@@ -224,8 +224,10 @@ class UnmuteCues(PacedOutput):
         self.router.end_stream()
 
     async def finish(self) -> None:
-        """Wait until the cues have been heard, 2 s at most, before the handler closes."""
+        """Wait until the cues have been heard, 2 s at most, before the handler closes; what was awaited has failed."""
         clock, pacer = self._paced.clock, self.pacer
+        if self.router.phase != "done":  # not of the model, which `in_time` reports: the voice has broken off
+            self.handle(StreamFailed("the response was cut off"))
         give_up_s = clock.now() + _FINISH_S
         while self._paced.mixer.active and clock.now() < give_up_s:
             await clock.sleep(_FRAME_S)

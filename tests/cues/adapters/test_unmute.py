@@ -396,6 +396,22 @@ def test_before_a_handler_is_closed_the_cue_of_a_failure_is_emitted_and_heard(sp
     assert 1.0 + (span.end_s - span.start_s) <= done_s[0] <= 3.0
 
 
+def test_a_voice_that_breaks_off_while_a_tool_runs_gets_the_cue_of_a_failure_and_ends_the_waiting_sound():
+    done_s = []
+
+    async def script(cues_, queue, clock):
+        cues_.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(6.0)
+        await cues_.finish()  # as the patched handler does when the text-to-speech has closed its connection
+        done_s.append(clock.now())
+
+    items, cues_ = on_virtual_clock(script)
+    assert [span.cue for span in cues_.router.spans] == ["tool_call", "working", "error"]
+    assert 6.2 < done_s[0] < 7.0
+    emitted = np.concatenate([item[1] for _, item in items])
+    assert find_clicks(emitted).tolist() == []
+
+
 def test_words_that_wait_for_their_sound_are_sent_before_a_handler_is_closed_however_slow_the_server_sends():
     async def go():
         cues_, queue, sent = UnmuteCues(clock=LoopClock(), bank={}), asyncio.Queue(), []
