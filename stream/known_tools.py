@@ -4,7 +4,7 @@ from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 from stream.checks import check_patterns
-from stream.events import InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
 __all__ = ["SERVER_TOOLS", "KnownInStream", "KnownTools", "is_server_tool"]
 
@@ -55,12 +55,13 @@ class KnownInStream:
     Such a server also runs undeclared tools, which the model discovers while it answers (just-in-time discovery). After
     a `TaskStatus` without a name, a `ToolResult` of the server, or a call that matches a pattern, every name in the
     stream is known. A server that reports nothing shows by text after a call that it ran it: that name is known then.
+    A fallback has its own tools, whose runner checks the calls: while it is `in_fallback`, every name is known.
     """
 
-    __slots__ = ("_all_known", "_known", "_unanswered")
+    __slots__ = ("_all_known", "_known", "_unanswered", "in_fallback")
 
     def __init__(self, known: KnownTools) -> None:
-        self._known, self._all_known = known, False
+        self._known, self._all_known, self.in_fallback = known, False, False
         self._unanswered: set[str] = set()  # complete calls of unknown tools, since the last text or result
 
     def note(self, event: object) -> None:
@@ -69,6 +70,8 @@ class KnownInStream:
         is_report = isinstance(event, TaskStatus) and not event.tool_name
         if is_report or (isinstance(event, ToolResult) and event.by_server):
             self._known.server_reports = True
+        elif isinstance(event, AskedAgain):
+            self.in_fallback = self.in_fallback or event.how == "fallback"
         elif isinstance(event, ToolCallStart):
             if self._all_known:
                 self._discover({event.tool_name})
@@ -92,10 +95,6 @@ class KnownInStream:
         named = bool(call.tool_name and self._known.patterns) and not call.told
         return named and call.status == "ok" and not self.knows(call.tool_name)
 
-    def trust(self) -> None:
-        """Treat every later name in the stream as known: its calls are checked elsewhere."""
-        self._all_known = True
-
     def knows(self, name: str) -> bool:
         """Whether a name is known at this point of the stream."""
-        return self._all_known or self._known.knows(name)
+        return self._all_known or self.in_fallback or self._known.knows(name)

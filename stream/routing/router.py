@@ -14,7 +14,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 from cues import Cue, Mixer
 from stream.errors import StreamTypeError
 from stream.events import (
-    AskedAgain,
     AudioDelta,
     Finish,
     Interrupted,
@@ -187,8 +186,6 @@ class CueRouter:
                 self._has_text("")
             case ToolCallCancelled():
                 self.end_call(event.tool_call_id)
-            case AskedAgain(how="fallback"):
-                self._known.trust()  # the fallback has its own tools
             case Finish():
                 self._finished(event.reason)
             case Interrupted():
@@ -248,6 +245,7 @@ class CueRouter:
     def end_stream(self) -> None:
         """End the calls under way: no event will come; text may still be spoken."""
         self._calls.clear()
+        self._known.in_fallback = False
         self._turn.finish(speech_follows=self.limits is not None)
         self._follow()
 

@@ -42,7 +42,8 @@ _ENDS = r"\b(?!['\"]?(\.\w|\[|, ?\d))"
 REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
     "tool_choice": re.compile(
         rf"(support|unsupported)\b.{{0,60}}\btool_choice\b|{_FIELD}tool_choice\b"
-        r"|\btool_choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b",
+        r"|\btool_choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b"
+        r"|\btool_choice\b.{0,20} is incompatible with thinking\b|\bthinking may not be enabled when tool_choice\b",
         re.IGNORECASE | re.DOTALL,
     ),
     "tools": re.compile(

@@ -13,7 +13,6 @@ from cues.extras import needed
 from stream.checks import check_choice
 from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import (
-    AskedAgain,
     Finish,
     InvalidToolCall,
     ReasoningDelta,
@@ -107,8 +106,6 @@ class Validator:
         try:
             async for event in events:
                 known.note(event)
-                if isinstance(event, AskedAgain) and event.how == "fallback":
-                    known.trust()  # The fallback has its own tools, and its runner checks the calls.
                 may_wait = waiting or (isinstance(event, ToolCallEnd) and known.may_be_discovered(event))
                 if may_wait and not rejected and isinstance(event, (ToolCallEnd, Finish, Usage)):
                     waiting.append(event)

@@ -46,6 +46,8 @@ OF_CHOICE = {
     "OpenAI": "Unsupported value: 'tool_choice' does not support 'required' with this model.",
     "OpenRouter": OPENROUTER,
     "DeepSeek": "deepseek-reasoner does not support this tool_choice",
+    "Kimi": "tool_choice 'specified' is incompatible with thinking enabled",
+    "Anthropic": "Thinking may not be enabled when tool_choice forces tool use.",
 }
 OTHERS = {
     "unknown model": (404, {"error": {"message": "model 'tools' not found, try pulling it first"}}),

@@ -175,6 +175,36 @@ def test_the_tools_of_a_fallback_are_not_invented(endpoint):
     assert announced(exchange.events, tools=TOOLS) == ["tool_call"]
 
 
+def test_the_tools_of_a_fallback_are_invented_in_the_questions_after_it():
+    search = tool("web_search", lambda query: f"found {query}", query={"type": "string"})
+    called = [ToolCallStart("web_search", "1"), ToolCallEnd("web_search", "1", arguments_json='{"query": "x"}')]
+
+    class Searches:
+        model = "m"
+
+        async def chat(self, messages, *, tools=None, **_fields):
+            offered = [one.name for one in tools or ()]
+            if messages[-1]["role"] == "tool":
+                yield TextDelta("The web says so.")
+            elif messages[-1]["content"] == "again" or "web_search" in offered:
+                for event in called:
+                    yield event
+            yield Finish("stop")
+
+    async def ask():
+        source = stream.services.Recovery(Searches(), fallback=stream.services.Fallback(load_tools=lambda: [search]))
+        runner = stream.ToolRunner(source, TOOLS)
+        questions = ([{"role": "user", "content": question}] for question in ("once", "again"))
+        return [event for question in questions async for event in runner.chat(question)]
+
+    events = asyncio.run(ask())
+    results = [event for event in events if isinstance(event, ToolResult)]
+    assert results[0].content == "found x"
+    assert [event.reason for event in events if isinstance(event, InvalidToolCall)] == ["unknown_tool"]
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["ok", "malformed"]
+    assert announced(events, tools=TOOLS) == ["tool_call", "error"]
+
+
 @pytest.mark.parametrize("executes", ["auto", "client"])
 @pytest.mark.parametrize("reason", ["stop", "STOP", "end_turn", "completed"])
 @pytest.mark.parametrize("has_it", [False, True])
