@@ -3,8 +3,9 @@
 import binascii
 from base64 import b64decode
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from stream.events import AudioDelta, TaskStatus, TranscriptDelta
 from stream.readers.calls.item_calls import ItemCalls
@@ -13,10 +14,32 @@ from stream.readers.formats.message_reader import MessageReader
 from stream.readers.options import LONGEST_NAME, MOST_KEPT, Tools
 from stream.readers.text.scanner import Pieces
 
-__all__ = ["BlockReader"]
+__all__ = ["BlockReader", "Part"]
 
 _MOST_SAID = 1 << 20  # characters of all parts; beyond them, whole texts that repeat these parts say nothing
+_PART_COSTS = 64  # characters: each part is an object in memory
 _TELEPHONE_HZ = 8000
+
+
+class Part(NamedTuple):
+    """Where a text stands: the place of its item, the item's id (empty if it has none), and its number in the item."""
+
+    place: tuple[Hashable, ...]
+    identity: tuple[Hashable, ...]
+    number: int
+    kind: str
+
+
+@dataclass(slots=True)
+class _Said:
+    """What the pieces of one item have said."""
+
+    parts: dict[int, Pieces] = field(default_factory=dict)
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts.values())
 
 
 class BlockReader(MessageReader):
@@ -28,8 +51,8 @@ class BlockReader(MessageReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._items = ItemCalls(self._order, self._note_call)
-        # By part, what its deltas said; None if it was too much.
-        self._said: dict[tuple[Hashable, ...], Pieces | None] = {}
+        # By the place and by the id of an item, what its deltas said; None if it was too much.
+        self._said: dict[tuple[Hashable, ...], _Said | None] = {}
         self._n_said = 0  # characters that were noted in it
         self._tasks: dict[str, str] = {}  # names of the tools that the server is running, by id
 
@@ -64,26 +87,55 @@ class BlockReader(MessageReader):
             self._last_finish = None
             self._order.emit(audio)
 
-    def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
+    def _delta(self, part: Part, text: Any) -> None:
         """Pass on a piece of a part's text, and keep it; if there is too much, forget what all parts said."""
         if not text or not isinstance(text, str):
             return
-        if len(self._said) >= MOST_KEPT and part not in self._said:
-            for old in list(self._said)[: MOST_KEPT // 2]:
-                del self._said[old]
-        if said := self._said.setdefault(part, Pieces(_MOST_SAID)):
-            said.add(text)
+        place = self._place_of(part)
+        if place is None:
+            if len(self._said) >= MOST_KEPT:
+                for old in list(self._said)[: MOST_KEPT // 2]:
+                    del self._said[old]
+            place = part.place
+            self._said[place] = said = _Said()
+            if part.identity:
+                self._said[part.identity] = said
+        if (known := self._said[place]) is not None:
+            if part.number not in known.parts:
+                known.parts[part.number] = Pieces(_MOST_SAID)
+                self._n_said += _PART_COSTS
+            known.parts[part.number].add(text)
+            known.size += len(text)
             self._n_said += len(text)
             if self._n_said > _MOST_SAID:
                 self._n_said = 0
                 self._said = dict.fromkeys(self._said)
-        self._pass_on(kind, text)
+        self._pass_on(part.kind, text)
 
-    def _repeat(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
-        """Pass on what the whole text of a part has beyond its pieces."""
-        said = self._said.get(part, Pieces(0))
-        if said and isinstance(text, str) and text.startswith(said.text):
-            self._delta(kind, part, text[said.size :])
+    def _repeat(self, part: Part, text: Any) -> None:
+        """Pass on what the whole text of a part has beyond its pieces.
+
+        A server may number the whole text otherwise than its pieces (vLLM), or put it elsewhere (SGLang): a text that
+        the item has said altogether is no other part.
+        """
+        place = self._place_of(part)
+        if place is None:
+            self._delta(part, text)
+        elif isinstance(text, str) and (said := self._said[place]) is not None:
+            whole = said.text if said.size <= len(text) else ""
+            own = said.parts.get(part.number)
+            if text == whole:
+                return
+            if own is None:
+                self._delta(part, text)
+            elif place != part.place and not text.startswith(own.text):  # another item, whose id is taken
+                self._delta(part._replace(identity=()), text)
+            elif text.startswith(own.text):
+                self._delta(part, text[len(whole) if whole and text.startswith(whole) else own.size :])
+
+    def _place_of(self, part: Part) -> tuple[Hashable, ...] | None:
+        """Where the part's item is known: at its place, else by its id."""
+        return part.place if part.place in self._said else part.identity if part.identity in self._said else None
 
     def _task_begins(self, identity: Any, name: Any) -> None:
         known = identity[:LONGEST_NAME] if isinstance(identity, str) else ""

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from stream.readers.calls.item_calls import ItemCall
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, plain, text_of
-from stream.readers.formats.block_reader import BlockReader
+from stream.readers.formats.block_reader import BlockReader, Part
 from stream.readers.formats.message_reader import usage_of
 from stream.readers.options import LONGEST_NAME, MOST_KEPT, Tools
 from stream.readers.text.dialect import clean_name
@@ -40,6 +40,9 @@ _MOST_NUMBERS = 1 << 16
 
 class ResponsesReader(BlockReader):
     """Reads the events of `/v1/responses`; see `MessageReader` for the parameters.
+
+    Texts that come again whole are found by their item, as vLLM and SGLang number and place them otherwise than their
+    pieces.
 
     Examples
     --------
@@ -102,7 +105,7 @@ class ResponsesReader(BlockReader):
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
         kind, index = _PIECES[event["type"]]
-        self._delta(kind, _part_at(event, index, kind), event.get("delta"))
+        self._delta(_part_at(event, index, kind), event.get("delta"))
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
         self._part(event, {**event, "type": _TEXTS[event["type"].removesuffix(".done")]})
@@ -113,7 +116,7 @@ class ResponsesReader(BlockReader):
     def _part(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
         kind, field, index = _PARTS.get(text_of(part.get("type")), ("", "", ""))
         if kind:
-            self._repeat(kind, _part_at(event, index, kind), part.get(field))
+            self._repeat(_part_at(event, index, kind), part.get(field))
 
     def _item_added(self, event: Mapping[str, Any]) -> None:
         item = fields_of(event.get("item"))
@@ -140,7 +143,7 @@ class ResponsesReader(BlockReader):
     def _parts_of(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> None:
         for name in ("content", "summary"):
             for number, part in enumerate(listed(item.get(name))):
-                self._part({**event, f"{name}_index": number}, fields_of(part))
+                self._part({**event, "item_id": item.get("id"), f"{name}_index": number}, fields_of(part))
 
     def _start(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall:
         place = _place(event)
@@ -198,7 +201,7 @@ class ResponsesReader(BlockReader):
     def _end_response(self, owner: str | None, response: Mapping[str, Any], reason: str) -> None:
         """End a response, after what its last snapshot adds; `owner` is its id, None if no other one is open."""
         cut = reason != "completed"
-        has_spoken = any(part[0] == owner or owner is None for part in self._said if part[-1] != "reasoning")
+        has_spoken = any(place[0] == owner or owner is None for place in self._said if place[-1] != "reasoning")
         for number, entry in enumerate(listed(response.get("output"))):
             item = fields_of(entry)
             kind = text_of(item.get("type"))
@@ -208,7 +211,7 @@ class ResponsesReader(BlockReader):
             elif kind == "message" and not has_spoken:
                 self._parts_of(place, item)
         self._items.end_all(cut=cut, owner=owner)
-        self._said = {part: said for part, said in self._said.items() if owner not in (None, part[0])}
+        self._said = {place: said for place, said in self._said.items() if owner not in (None, place[0])}
         self._n_said = self._n_said if self._said else 0
         self._calls_at = {place: call for place, call in self._calls_at.items() if owner not in (None, call.owner)}
         self._ending = owner
@@ -224,6 +227,8 @@ def _place(event: Mapping[str, Any]) -> tuple[str, Hashable]:
     return (owner[:LONGEST_NAME] if isinstance(owner, str) else "", place if isinstance(place, int | tuple) else None)
 
 
-def _part_at(event: Mapping[str, Any], index: str, kind: str) -> tuple[Hashable, ...]:
-    number = event.get(index)
-    return (*_place(event), index, number if isinstance(number, int) else 0, kind)
+def _part_at(event: Mapping[str, Any], index: str, kind: str) -> Part:
+    owner, place = _place(event)
+    number, item = event.get(index), name_of(event.get("item_id"))
+    identity = (owner, ("item", item), index, kind) if item else ()
+    return Part((owner, place, index, kind), identity, number if isinstance(number, int) else 0, kind)
