@@ -3,16 +3,24 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from stream.events import CallStatus
+from stream.readers.calls.arguments import canonical
 from stream.readers.calls.order import CallOrder
-from stream.readers.calls.values import text_of
+from stream.readers.calls.values import name_of, text_of
 from stream.readers.options import LONGEST_NAME, MOST_KEPT
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
 
-__all__ = ["ItemCall", "ItemCalls"]
+__all__ = ["ItemCall", "ItemCalls", "content"]
+
+
+def content(name: object, arguments: object) -> tuple[str, bytes]:
+    """The name of a call, and what is the same for equal arguments: they may be long."""
+    key = canonical(text_of(arguments).strip() or "{}")
+    return clean_name(name_of(name)), blake2b(key.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(slots=True, eq=False)
@@ -24,6 +32,11 @@ class ItemCall:
     free_text: bool  # the arguments are a custom tool's text, and no JSON
     owner: str  # the response that it belongs to
     given: Any = None  # arguments that came with its beginning; they count if no piece comes
+    content: tuple[str, bytes] | None = None  # once it has ended, see `content`
+    is_whole: bool = False  # its item has come whole
+
+    def content_so_far(self) -> tuple[str, bytes]:
+        return self.content or content(self.call.name, self.pieces.text or self.given)
 
 
 class ItemCalls:
@@ -71,6 +84,7 @@ class ItemCalls:
         written, call.given = [text_of(whole), pieces if pieces.strip() else text_of(call.given)], None
         raw = next((text for text in written if text.strip() and (call.free_text or _status(text, most) == "ok")), None)
         raw = next(filter(str.strip, written), "") if raw is None else raw
+        call.content = content(call.call.name, raw)
         if cut or not call.call.name:
             self._order.finish(call.call, "incomplete", raw)
         elif call.free_text and len(raw) <= most:

@@ -1,9 +1,10 @@
 """A reader for OpenAI's Responses: typed events about the items of one response."""
 
-from collections.abc import Hashable, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from stream.readers.calls.item_calls import ItemCall
+from stream.readers.calls.item_calls import ItemCall, content
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, plain, text_of
 from stream.readers.formats.block_reader import BlockReader, Part
 from stream.readers.formats.message_reader import usage_of
@@ -133,6 +134,8 @@ class ResponsesReader(BlockReader):
         item = fields_of(event.get("item"))
         kind = text_of(item.get("type"))
         if kind in _CALLS:
+            streamed = self._at_place(event, item)
+            self._join([item], [] if streamed is None or streamed.is_whole else [streamed])
             self._whole_call(event, item)
         elif kind in _TASKS:
             identity = self._tasks_at.pop(_place(event), name_of(item.get("id")))
@@ -166,13 +169,30 @@ class ResponsesReader(BlockReader):
         identity = name_of(item.get("call_id"))
         if identity and (known := self._calls_at.get(("call", identity))):
             return known
-        places = (("item", name_of(item.get("id") or event.get("item_id"))), _place(event))
-        call = next((self._calls_at[place] for place in places if place in self._calls_at), None)
+        call = self._at_place(event, item)
         if call is None or item is event:
             return call
         is_other = identity and call.call.id
         name = clean_name(text_of(item.get("name")))
         return None if is_other or (name and call.call.name not in ("", name)) else call
+
+    def _at_place(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall | None:
+        places = (("item", name_of(item.get("id") or event.get("item_id"))), _place(event))
+        return next((self._calls_at[place] for place in places if place in self._calls_at), None)
+
+    def _join(self, items: Iterable[Mapping[str, Any]], streamed: Iterable[ItemCall]) -> None:
+        """Note which whole calls are streamed ones under other ids, one for one: vLLM gives them new ones."""
+        places = {("call", name_of(item.get("call_id"))): item for item in items if item.get("call_id")}
+        known = {self._calls_at[place] for place in places if place in self._calls_at}
+        unknown = [place for place in places if place not in self._calls_at]
+        equal: dict[tuple[str, bytes], list[ItemCall]] = defaultdict(list)
+        for call in streamed if unknown else ():
+            if call not in known:
+                equal[call.content_so_far()].append(call)
+        for place in unknown if equal else ():
+            item = places[place]
+            if calls := equal.get(content(item.get("name"), item.get(_CALLS[item["type"]]))):
+                self._calls_at[place] = calls.pop()
 
     def _call_piece(self, event: Mapping[str, Any]) -> None:
         if call := self._call_of(event, event):
@@ -189,6 +209,7 @@ class ResponsesReader(BlockReader):
 
     def _whole_call(self, event: Mapping[str, Any], item: Mapping[str, Any], *, cut: bool = False) -> None:
         call = self._begun(event, item)
+        call.is_whole = True
         self._items.end(call, item.get(_CALLS[item["type"]]), cut=cut or item.get("status") == "incomplete")
 
     def _ended(self, event: Mapping[str, Any]) -> None:
@@ -202,8 +223,10 @@ class ResponsesReader(BlockReader):
         """End a response, after what its last snapshot adds; `owner` is its id, None if no other one is open."""
         cut = reason != "completed"
         has_spoken = any(place[0] == owner or owner is None for place in self._said if place[-1] != "reasoning")
-        for number, entry in enumerate(listed(response.get("output"))):
-            item = fields_of(entry)
+        items = [fields_of(entry) for entry in listed(response.get("output"))]
+        streamed = dict.fromkeys(call for call in self._calls_at.values() if owner in (None, call.owner))
+        self._join((item for item in items if text_of(item.get("type")) in _CALLS), streamed)
+        for number, item in enumerate(items):
             kind = text_of(item.get("type"))
             place = {"response_id": owner, "output_index": ("snapshot", number)}
             if kind in _CALLS and item.get("call_id"):
