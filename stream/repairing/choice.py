@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.readers.calls.fragments import function_of
+from stream.readers.calls.fragments import function_of, is_empty_object
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
@@ -30,6 +30,7 @@ class _Fragmented:
     index: int
     id: str
     open_at: int | None  # the index; None once it is complete
+    held: dict[str, Any] | None = None  # its first piece, with `{}`, until it is sure that no other arguments come
 
 
 class Choice:
@@ -88,7 +89,8 @@ class Choice:
                 function = call["function"].__dict__
                 is_more = not (call["id"] or function["name"] or delta["content"] or extra)
             index = call["index"]
-            is_open = self._fragmented[index].open_at == index  # type: ignore[union-attr]  # of None: AttributeError
+            known = self._fragmented[index]
+            is_open = known.open_at == index and known.held is None  # type: ignore[union-attr]  # of None: AttributeError
             return is_more and is_open and type(function["arguments"]) is str
         except (AttributeError, LookupError, TypeError, ValueError):
             return False
@@ -105,7 +107,8 @@ class Choice:
             self._passing |= begun
             self._calls, self._may_await = self._calls + len(begun), True
         own = next(((name, delta[name]) for name in REASONING_FIELDS if delta.get(name)), ("", ""))
-        said, thought, new_calls, found = "", "", 0, list[dict[str, Any]]()
+        said, thought, new_calls = "", "", 0
+        found, late = list[dict[str, Any]](), list[dict[str, Any]]()
         for event in events:
             match event:
                 case TextDelta():
@@ -119,6 +122,8 @@ class Choice:
                     self._wanted.pop((event.tool_name, event.tool_call_id), None)
                     if event.index in self._passing:
                         found, fragments = found + fragments, []
+                case ToolCallEnd() if held := self._held_back(event):
+                    late.append(held)
                 case ToolCallEnd():
                     ended = self._end_call(event)
                     new_calls += len(ended)
@@ -133,22 +138,25 @@ class Choice:
         is_a_result = delta.get("role") == "tool"
         is_same &= not new_calls and thought == own[1] and said == ("" if is_a_result else _text_of(content))
         last = self._reason(reason)
+        index = choice.get("index") or self._index
+        before = [{"index": index, "delta": piece, "finish_reason": None} for piece in late]
         if is_same and last == reason and not (said and calls and not of_whole):
             self._has_role = self._has_role or "role" in delta
-            return None
+            return [*before, dict(choice)] if before and choice else before or None
         rest = {name: value for name, value in delta.items() if name not in _READ and value is not None}
         if self._has_role:
             rest.pop("role", None)
+        if calls and not found:
+            rest.pop("function_call", None)  # a copy of a call that is held
         if rest:
             self._has_role = True
             found = [{**rest, **found[0]}, *found[1:]] if found else [{"content": "", **rest}]
-        index = choice.get("index") or self._index
         pieces = [{"index": index, "delta": piece, "finish_reason": None} for piece in found]
         if reason:
             pieces.append({"index": index, "delta": {}, "finish_reason": last})
         if pieces:  # what is said of all of them comes with the last
             pieces[-1] |= {name: value for name, value in choice.items() if name not in _REPLACED}
-        return pieces
+        return before + pieces
 
     def _fragments(self, calls: Any, events: list[Event]) -> tuple[list[dict[str, Any]], bool]:
         """The fragments of structured calls that pass, each as a delta, and whether they are one that is as it came."""
@@ -195,6 +203,14 @@ class Choice:
                 self._calls, name_of(own_id), self._calls
             )
             self._calls, self._may_await = self._calls + 1, True
+            if place == "function" and is_empty_object(arguments or "") and start.index not in ended:
+                known.held = {**fragment, "index": known.index}
+                return None
+        elif known.held is not None:
+            if not _goes_on(arguments):
+                return None
+            first, known.held = known.held, None
+            fragment = {**first, "function": {**first["function"], "arguments": arguments}}
         elif known.open_at is None and arguments:
             return None
         elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
@@ -205,6 +221,15 @@ class Choice:
             if "<|" in after:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": text + brace}}
         return {**fragment, "index": known.index}
+
+    def _held_back(self, call: ToolCallEnd) -> dict[str, Any] | None:
+        """The first piece of a call that passes, as a delta, if it was held until the call has ended."""
+        fragmented = self._passing.get(call.index) if not call.from_text else None
+        if fragmented is None or fragmented.held is None:
+            return None
+        del self._passing[call.index]
+        held, fragmented.held, fragmented.open_at = fragmented.held, None, None
+        return {"tool_calls": [held]}
 
     def _end_call(self, call: ToolCallEnd) -> list[dict[str, Any]]:
         """What goes out at the end of a call: nothing, or the call as a delta."""
@@ -251,6 +276,12 @@ def _remember(kept: dict[Any, ToolCallEnd], key: object, call: ToolCallEnd) -> N
     kept[key] = call
     while len(kept) > 1 and sum(1024 + len(one.arguments_json) for one in kept.values()) > MAX_ARGUMENT_CHARS:
         del kept[next(iter(kept))]
+
+
+def _goes_on(arguments: object) -> bool:
+    """Whether a piece begins the arguments of a call that has come as `{}`."""
+    written = arguments if isinstance(arguments, str) else ""
+    return written.lstrip().startswith("{") and not is_empty_object(written)
 
 
 def _text_of(content: Any) -> str:

@@ -264,6 +264,35 @@ def test_what_a_server_sends_beside_a_call_goes_out_with_it(place):
     assert sent == [{"index": 0, **call}]
 
 
+def fragment(arguments, **beside):
+    return {"index": 0, **beside, "function": {"arguments": arguments}}
+
+
+PLACEHOLDER = structured("dim", "{}")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "arguments"),
+    [
+        (['{"percent"', ": 40}"], '{"percent": 40}'),
+        (["{}", '{"percent": 40}'], '{"percent": 40}'),
+        (["", "<|im_end|>"], "{}"),
+        ([], "{}"),
+    ],
+)
+def test_an_empty_object_in_place_of_arguments_that_come_later_does_not_go_out_before_them(pieces, arguments):
+    chunks = [PLACEHOLDER, *(chunk_of(tool_calls=[fragment(piece)]) for piece in pieces), chunk_of(reason="tool_calls")]
+    text, _, calls, reasons = accumulated(repaired(chunks, ["dim"]))
+    assert (text, [(one["name"], one["arguments"]) for one in calls]) == ("", [("dim", arguments)])
+    assert reasons == ["tool_calls"]
+
+
+def test_a_call_whose_arguments_are_an_empty_object_goes_out_as_it_came_before_what_follows():
+    after = [chunk_of("Dimmed."), chunk_of(reason="stop")]
+    for chunks in [[PLACEHOLDER, *after], [PLACEHOLDER, chunk_of(reason="tool_calls")]]:
+        assert repaired(chunks, ["dim"]) == chunks
+
+
 def custom(index=0, identity="c1", name="run", **beside):
     """The pieces of a call of a custom tool, whose arguments are text."""
     yield {"index": index, "id": identity, "type": "custom", "custom": {"name": name, "input": ""}, **beside}

@@ -12,7 +12,10 @@ from stream.readers.options import LONGEST_NAME, MOST_KEPT
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
 
-__all__ = ["CallAssembler", "complete_calls", "function_of"]
+__all__ = ["CallAssembler", "complete_calls", "function_of", "is_empty_object"]
+
+_MOST_HELD = 64  # pieces
+_LONGEST_HELD = 64  # characters of a piece
 
 
 def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
@@ -41,8 +44,9 @@ def function_of(fragment: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return fragment, "arguments"
 
 
-_MOST_HELD = 64  # pieces
-_LONGEST_HELD = 64  # characters of a piece
+def is_empty_object(arguments: str) -> bool:
+    """Whether arguments are `{}`, with or without white space."""
+    return len(arguments) <= _LONGEST_HELD and "".join(arguments.split()) == "{}"
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +65,7 @@ class _Assembly:
 class CallAssembler:
     """Puts the fragments of a round's structured calls together."""
 
-    __slots__ = ("_by_id", "_by_index", "_held", "_last", "_open", "_order", "held_at", "text_followed")
+    __slots__ = ("_by_id", "_by_index", "_held", "_last", "_open", "_order", "_text_followed", "_unsure", "held_at")
 
     def __init__(self, order: CallOrder) -> None:
         self._order = order
@@ -73,7 +77,9 @@ class CallAssembler:
         self.held_at: int | None = None
         self._held: list[str] = []
         self._open: list[_Assembly] = []
-        self.text_followed = False  # text has come after the calls that are open
+        self._text_followed = False  # text has come after the calls that are open
+        # A call whose first piece is `{}`: some servers (Bedrock's gateways) write that where the arguments come later.
+        self._unsure: _Assembly | None = None
         self._by_index: dict[object, _Assembly] = {}
         self._by_id: dict[str, _Assembly] = {}
         self._last: _Assembly | None = None
@@ -91,6 +97,8 @@ class CallAssembler:
         assembly = self._by_index.get(index) if type(index) is int else None
         if assembly is None or assembly.call.status:
             return False
+        if assembly is not self._unsure:
+            self.settle()
         self._append(assembly, piece)
         self.held_at = index if assembly.scanner.in_object else None
         return True
@@ -135,7 +143,10 @@ class CallAssembler:
             return
         assembly = self._find(index, identity, name)
         beside = assembly is not None and index is None and not identity and assembly.call.array == array
-        if assembly is None or (name and (beside or self._is_new(assembly, identity, name, arguments))):
+        is_new = assembly is None or (name and (beside or self._is_new(assembly, identity, name, arguments)))
+        if is_new or assembly is not self._unsure:
+            self.settle()
+        if assembly is None or is_new:
             assembly = self._start(array, index, identity)
         elif assembly.call.status:
             return
@@ -154,7 +165,7 @@ class CallAssembler:
             if not assembly.pieces.size:
                 assembly.pieces.add(dumps(arguments) if isinstance(arguments, Mapping) else "")
                 self._complete(assembly, malformed=not assembly.pieces.size)
-        elif assembly.scanner.done:
+        elif assembly.scanner.done and assembly is not self._unsure:
             self._complete(assembly)
 
     def _find(self, index: int | str | None, identity: str, name: str) -> _Assembly | None:
@@ -172,19 +183,21 @@ class CallAssembler:
         call = assembly.call
         if (call.name and name != call.name) or (identity and call.id and identity != call.id):
             return True
+        if assembly is self._unsure and call.name and arguments not in ("", None):
+            return not identity or identity != call.id
         # A fragment that only repeats the name is not a new call.
         goes_on = arguments in ("", None) or (call.status == "malformed" and isinstance(arguments, str))
         is_repeated = identity == call.id and goes_on
         return call.status != "" and not is_repeated
 
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
-        if self.text_followed:
+        if self._text_followed:
             # Text and another call have come after these: they have no arguments.
             for assembly in self._open:
                 if not assembly.pieces.size and assembly.call.name and not assembly.call.status:
                     self._complete(assembly)
             self._open = [assembly for assembly in self._open if not assembly.call.status]
-            self.text_followed = False
+            self._text_followed = False
         if len(self._open) >= MOST_KEPT:
             self._forget_half()
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
@@ -210,15 +223,36 @@ class CallAssembler:
         if assembly.free_text:  # which ends with its round
             assembly.pieces.add(piece)
             return
+        if assembly is self._unsure:
+            if not piece.lstrip().startswith("{"):
+                return
+            self._unsure = None
+            assembly.pieces = Pieces(self._order.max_argument_chars)
+            assembly.scanner = scanner = JsonScanner()
+        is_first = not assembly.pieces.size
         end = scanner.scan(piece, 0)
         assembly.pieces.add(piece[:end])
-        if scanner.done or scanner.failed:
+        if scanner.done and is_first and is_empty_object(piece[:end]):
+            self._unsure = assembly
+        elif scanner.done or scanner.failed:
             self._complete(assembly, malformed=scanner.failed)
 
     def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
         if not assembly.call.name:
             return  # its name may still come
         self._order.finish(assembly.call, "malformed" if malformed else "ok", assembly.take())
+
+    def settle(self) -> None:
+        """End a call that has come as `{}`, now that something else follows: these were its arguments."""
+        if self._unsure is not None:
+            assembly, self._unsure = self._unsure, None
+            self._complete(assembly)
+
+    def text_follows(self, text: str) -> None:
+        """Note text that comes after the calls that are open."""
+        self._text_followed = True
+        if not text.isspace():
+            self.settle()
 
     def end_round(self, *, was_cut: bool) -> None:
         """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""

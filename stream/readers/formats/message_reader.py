@@ -148,7 +148,7 @@ class MessageReader(ABC):
             self._order.emit(delta)
             return
         if self._order.channel == _DATA:
-            self._calls.text_followed = True
+            self._calls.text_follows(text)
             self._order.text(text)
             return
         if self._data is not None:
@@ -157,7 +157,7 @@ class MessageReader(ABC):
         if self._machine is None:
             self._machine = TextMachine(self._order, self._table, self._text_starts_as)
             self._text_starts_as = "text"
-        self._calls.text_followed = True
+        self._calls.text_follows(text)
         self._machine.feed(text)
 
     def _pass_data(self, pieces: Iterable[tuple[bool, str]]) -> None:
@@ -165,7 +165,7 @@ class MessageReader(ABC):
             if text and is_thought:
                 self._order.reasoning(text)
             elif text:
-                self._calls.text_followed = True
+                self._calls.text_follows(text)
                 self._order.text(text)
 
     def _change_channel(self, channel: str | None) -> None:
@@ -192,6 +192,7 @@ class MessageReader(ABC):
         if self._rounds_start_as == "reasoning":
             self._rounds_start_as = "text"
             self._end_text(was_cut=False)
+        self._calls.settle()
         self._order.reasoning(text, sent_as)
 
     def _tool_calls(self, entries: Any, index: object = None) -> None:

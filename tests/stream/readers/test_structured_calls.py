@@ -60,6 +60,49 @@ def test_start_comes_with_the_name_while_the_arguments_are_still_coming():
     assert reader.feed(calls(call(None, "}"))) == [ToolCallEnd("f", "a", 0, '{"x": 1}', "ok")]
 
 
+PLACEHOLDER = call("f", "{}", 0, "a")
+
+
+def test_an_empty_object_in_place_of_arguments_that_come_later_is_replaced():
+    reader = OpenAIReader()
+    assert reader.feed(calls(PLACEHOLDER)) == [ToolCallStart("f", "a", 0)]
+    assert reader.feed(calls(call(None, ' {"x"'))) == reader.feed(calls(call(None, ": 1"))) == []
+    assert reader.feed(calls(call(None, "}"))) == [ToolCallEnd("f", "a", 0, '{"x": 1}', "ok")]
+    again = call("f", '{"x": 1}', 0, "a")
+    assert ended(read(calls(PLACEHOLDER), calls(again), DONE)) == ONE
+    assert ended(read(calls(PLACEHOLDER), calls(PLACEHOLDER), calls(call(None, '{"x": 1}')), DONE)) == ONE
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        chunk({"content": "Done."}),
+        chunk({"reasoning_content": "Hm."}),
+        calls(call("g", "{", 1, "b")),
+        calls(call("f", '{"x": 1}', 0, "b")),
+        chunk({"role": "tool", "content": "ok"}),
+        DONE,
+    ],
+    ids=["text", "reasoning", "another index", "another id", "a result", "the finish"],
+)
+def test_a_call_whose_only_arguments_are_an_empty_object_ends_with_the_next_sign(sign):
+    reader = OpenAIReader()
+    reader.feed(calls(PLACEHOLDER))
+    assert reader.feed(sign)[0] == ToolCallEnd("f", "a", 0, "{}", "ok")
+
+
+def test_blank_text_and_what_follows_complete_arguments_end_no_call_that_may_go_on():
+    blank = chunk({"content": "\n"})
+    nothing = [calls(call(None, "")), calls(call(None, "<|im_end|>")), calls(call("f", "", 0, "a")), blank]
+    assert ended(read(calls(PLACEHOLDER), *nothing, calls(call(None, '{"x": 1}')), DONE)) == ONE
+    assert ended(read(calls(PLACEHOLDER), *nothing, DONE)) == [("f", "a", {})]
+
+
+def test_equal_names_without_ids_are_two_calls_though_the_first_has_no_arguments():
+    whole = [calls(call("f", "{}", 0, "")), calls(call("f", '{"x": 1}', 0, ""))]
+    assert ended(read(*whole, DONE)) == [("f", "", {}), ("f", "", {"x": 1})]
+
+
 def test_second_parallel_call_with_an_index_of_its_own_is_announced_at_once():
     reader = OpenAIReader()
     reader.feed(calls(call("f", '{"x": 1}', 0, "a")))
