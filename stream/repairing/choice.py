@@ -46,6 +46,7 @@ class Choice:
     ) -> None:
         self._fault, self._index = fault, index
         self.reader = OpenAIReader(offered, start=start)
+        self.reader.reads_one = True
         self._calls = 0  # that have gone out
         self._fragmented: dict[
             object, _Fragmented | None

@@ -7,7 +7,8 @@ from typing import Any
 
 from stream.checks import check_choice
 from stream.events import Event, Usage
-from stream.readers.calls.values import fields_of, listed, number, plain
+from stream.readers.calls.values import NOTHING, fields_of, listed, number, plain
+from stream.readers.formats.choices import Choices
 from stream.readers.formats.failures import failure
 from stream.readers.formats.message_reader import REASONING_FIELDS, MessageReader, channel_of, usage_of
 from stream.readers.options import Tools
@@ -48,6 +49,8 @@ class OpenAIReader(MessageReader):
         check_choice("repeats", repeats, ("by_index", "by_arguments"))
         self._order.by_arguments = repeats == "by_arguments"
         self._in_messages = False
+        self._choices = Choices(self._order.max_argument_chars)
+        self.reads_one = False  # the first choice alone, as each one of several has a reader
 
     def feed(self, chunk: Any) -> list[Event]:
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
@@ -65,7 +68,7 @@ class OpenAIReader(MessageReader):
                 if not (
                     fields["usage"]
                     or beside["finish_reason"]
-                    or beside["index"]
+                    or (beside["index"] or 0) != self._choices.at
                     or said["function_call"]
                     or said["role"] == "tool"
                     or delta.__pydantic_extra__
@@ -93,27 +96,43 @@ class OpenAIReader(MessageReader):
         return super().feed(chunk)
 
     def _read(self, fields: Mapping[str, Any]) -> None:
-        if self._order.channel is None and (text := _lone_text(fields)):
+        if self._order.channel is None and (text := _lone_text(fields, self._choices.at)):
+            self._choices.has_spoken = self._choices.has_spoken or not text.isspace()
             self._last_finish = None
             self._text(text)
             return
         if fields.get("type") == "chunk":  # of the package's `client.chat.completions.stream()`, beside what repeats it
             fields = fields_of(fields.get("chunk"))
         choices = fields.get("choices")
-        for choice in listed(choices):
-            self._choice(fields_of(choice), fields)
+        # Within one chunk the first of several answers is the first to speak.
+        for choice in sorted(map(fields_of, listed(choices)), key=lambda choice: bool(choice.get("index"))):
+            self._choice(choice, fields)
         if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
 
     def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> None:
-        if choice.get("index"):
-            return  # one of several answers to one question: the first one is spoken
+        if self.reads_one:
+            if choice.get("index"):
+                return
+        elif not self._choices.reads(choice):
+            if (reason := reason_of(choice)) and self._choices.finishes_beside(reason):
+                self._finish(self._choices.reason)
+            return
         if (delta := self.delta_of(choice)) is not None:
             self._delta(fields_of(delta), chunk)
         if choice.get("error"):  # OpenRouter's
             self._fail(failure(plain(choice["error"])))
-        elif reason := reason_of(choice):
+        elif (reason := reason_of(choice)) and self._choices.finishes(reason):
             self._finish(reason)
+
+    def close(self) -> list[Event]:
+        """Return the last events; see `MessageReader.close`."""
+        if not self._closed and not self._failed:
+            for delta in self._choices.rest():
+                self._delta(delta, NOTHING)
+            if self._choices.reason and not self._finished:
+                self._finish(self._choices.reason)
+        return super().close()
 
     def delta_of(self, choice: Mapping[str, Any]) -> Any:
         """The delta of a choice, or its message unless that repeats the deltas before it (MiniMax)."""
@@ -154,7 +173,7 @@ class OpenAIReader(MessageReader):
                 len(delta) == len(function) == 1
                 and len(call) == 2
                 and not choice["finish_reason"]
-                and not choice["index"]
+                and (choice["index"] or 0) == self._choices.at
                 and _BESIDE_CHOICES.isdisjoint(chunk)
                 and self._calls.hold(call["index"], function["arguments"])
             )
@@ -195,7 +214,7 @@ def _texts(value: Any) -> list[str]:
     return [text for text in found if text and isinstance(text, str)]
 
 
-def _lone_text(chunk: Mapping[str, Any]) -> str:
+def _lone_text(chunk: Mapping[str, Any], at: Any) -> str:
     """The text of a decoded chunk that holds only text; `""` for others, which cost three times as much."""
     try:
         (choice,) = chunk["choices"]
@@ -204,7 +223,7 @@ def _lone_text(chunk: Mapping[str, Any]) -> str:
         if (
             (len(delta) == 1 or (len(delta) == 2 and delta["role"] == "assistant"))
             and not choice["finish_reason"]
-            and not choice["index"]
+            and (choice["index"] or 0) == at
             and not chunk.get("usage")
             and _FIELDS_BESIDE_TEXT.isdisjoint(chunk)
             and type(text) is str
