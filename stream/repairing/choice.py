@@ -184,11 +184,13 @@ class Choice:
         if place == "custom" and name:
             self._custom[clean_name(name[:LONGEST_NAME])] = None
         index = index if type(index) is int else name_of(index)
-        start = next((one for one in starts if name and one.tool_name == clean_name(name)), None)
+        fits = (one for one in starts if name and one.tool_name == clean_name(name))
+        start = next((one for one in fits if not own_id or one.tool_call_id in ("", name_of(own_id))), None)
         known = self._fragmented.get(index)
         is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
         is_plain = is_plain and "parameters" not in function and not (index in self._fragmented and known is None)
         if start is not None:
+            is_plain = is_plain and start is starts[0]  # what starts before it goes out whole, and first
             starts.remove(start)
             known = None
         elif name and (known is None or known.open_at is None or (own_id and known.id and name_of(own_id) != known.id)):

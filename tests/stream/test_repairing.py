@@ -264,6 +264,16 @@ def test_what_a_server_sends_beside_a_call_goes_out_with_it(place):
     assert sent == [{"index": 0, **call}]
 
 
+def test_a_call_that_waited_beside_an_equal_name_goes_out_under_its_own_id():
+    written = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
+    waits = chunk_of(tool_calls=[{"index": 0, "id": "s0", "function": {"name": "dim", "arguments": ""}}])
+    second = chunk_of(tool_calls=[{"index": 1, "id": "s1", "function": {"name": "dim", "arguments": "{}"}}])
+    chunks = [chunk_of(written), waits, chunk_of("Dimmed."), second, chunk_of(reason="stop")]
+    _, _, calls, _ = accumulated(repaired(chunks, ["dim"]))
+    assert [one["arguments"] for one in calls] == ['{"percent": 40}', "{}", "{}"]
+    assert [one["id"] for one in calls[1:]] == ["s0", "s1"]
+
+
 def fragment(arguments, **beside):
     return {"index": 0, **beside, "function": {"arguments": arguments}}
 
