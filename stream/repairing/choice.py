@@ -30,6 +30,7 @@ class _Fragmented:
     index: int
     id: str
     open_at: int | None  # the index; None once it is complete
+    is_empty: bool  # no arguments have come
     held: dict[str, Any] | None = None  # its first piece, with `{}`, until it is sure that no other arguments come
 
 
@@ -91,8 +92,9 @@ class Choice:
                 is_more = not (call["id"] or function["name"] or delta["content"] or extra)
             index = call["index"]
             known = self._fragmented[index]
-            is_open = known.open_at == index and known.held is None  # type: ignore[union-attr]  # of None: AttributeError
-            return is_more and is_open and type(function["arguments"]) is str
+            if known.open_at != index or known.held is not None or known.is_empty:  # type: ignore[union-attr]  # of None: AttributeError
+                return False
+            return is_more and type(function["arguments"]) is str
         except (AttributeError, LookupError, TypeError, ValueError):
             return False
 
@@ -186,6 +188,8 @@ class Choice:
         index = index if type(index) is int else name_of(index)
         fits = (one for one in starts if name and one.tool_name == clean_name(name))
         start = next((one for one in fits if not own_id or one.tool_call_id in ("", name_of(own_id))), None)
+        if index not in self._fragmented and not (name or own_id):
+            self._join_to_last(index)
         known = self._fragmented.get(index)
         is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
         is_plain = is_plain and "parameters" not in function and not (index in self._fragmented and known is None)
@@ -203,7 +207,7 @@ class Choice:
                 self._fragmented[index] = None
                 return None
             known = self._fragmented[index] = self._passing[start.index] = _Fragmented(
-                self._calls, name_of(own_id), self._calls
+                self._calls, name_of(own_id), self._calls, is_empty=not arguments
             )
             self._calls, self._may_await = self._calls + 1, True
             if place == "function" and is_empty_object(arguments or "") and start.index not in ended:
@@ -219,11 +223,18 @@ class Choice:
         elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
             written = arguments if isinstance(arguments, str) else dumps(arguments)
             fragment = {place: {field: "" if arguments is None else written}}
+        known.is_empty = known.is_empty and not arguments
         if arguments and place == "function" and any(self._passing.get(ordinal) is known for ordinal in ended):
             text, brace, after = fragment["function"]["arguments"].rpartition("}")
             if "<|" in after:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": text + brace}}
         return {**fragment, "index": known.index}
+
+    def _join_to_last(self, index: object) -> None:
+        """Take an index that comes with arguments alone for that of the last call, as its reader does."""
+        last = next(reversed(self._fragmented.values()), None)
+        if last is not None and last.is_empty and last.open_at is not None:
+            self._fragmented[index] = last
 
     def _held_back(self, call: ToolCallEnd) -> dict[str, Any] | None:
         """The first piece of a call that passes, as a delta, if it was held until the call has ended."""

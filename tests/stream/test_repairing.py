@@ -297,6 +297,14 @@ def test_an_empty_object_in_place_of_arguments_that_come_later_does_not_go_out_b
     assert reasons == ["tool_calls"]
 
 
+def test_arguments_at_another_index_than_their_call_go_out_at_its():
+    pieces = [{**fragment(piece), "index": 1} for piece in ('{"percent"', ": 40}")]
+    for last in (pieces, [fragment(""), *pieces]):
+        chunks = [structured("dim", ""), *(chunk_of(tool_calls=[one]) for one in last), chunk_of(reason="tool_calls")]
+        _, _, (call,), _ = accumulated(repaired(chunks, ["dim"]))
+        assert (call["name"], call["arguments"]) == ("dim", '{"percent": 40}')
+
+
 def test_a_call_whose_arguments_are_an_empty_object_goes_out_as_it_came_before_what_follows():
     after = [chunk_of("Dimmed."), chunk_of(reason="stop")]
     for chunks in [[PLACEHOLDER, *after], [PLACEHOLDER, chunk_of(reason="tool_calls")]]:

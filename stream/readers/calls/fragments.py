@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from stream.events import Event, ToolCallEnd
 from stream.readers.calls.order import CallOrder
@@ -131,7 +131,7 @@ class CallAssembler:
             number = name_of(number) if isinstance(number, str) else number
             identity, name = fragment.get("id"), function.get("name")
             identity = str(identity)[:LONGEST_NAME] if isinstance(identity, str | int | float) else ""
-            name = clean_name(name[:LONGEST_NAME]) if isinstance(name, str) else ""
+            name = clean_name(name[:LONGEST_NAME]) if isinstance(name, str) and name != "null" else ""  # (LiteLLM)
             self._fragment(array, number, identity, name, fragment)
 
     def _fragment(
@@ -173,10 +173,16 @@ class CallAssembler:
         if index is not None:
             if known and known.call.token == ("index", index):
                 return known
+            if index not in self._by_index and not (identity or name) and self._lacks_arguments(self._last):
+                self._by_index[index] = self._last  # some servers give arguments another index than the id and name
             return self._by_index.get(index)
         if known or (name and identity):
             return known
         return self._last
+
+    @staticmethod
+    def _lacks_arguments(last: _Assembly | None) -> TypeGuard[_Assembly]:
+        return last is not None and bool(last.call.name) and not last.call.status and not last.pieces.size
 
     def _is_new(self, assembly: _Assembly, identity: str, name: str, arguments: Any) -> bool:
         """Return whether a fragment with a name opens another call than the one at its index."""
@@ -187,6 +193,8 @@ class CallAssembler:
             return not identity or identity != call.id
         # A fragment that only repeats the name is not a new call.
         goes_on = arguments in ("", None) or (call.status == "malformed" and isinstance(arguments, str))
+        if identity and call.status == "ok" and isinstance(arguments, str):
+            goes_on = not arguments.lstrip().startswith("{")  # what is left over of its arguments (vLLM)
         is_repeated = identity == call.id and goes_on
         return call.status != "" and not is_repeated
 

@@ -60,6 +60,26 @@ def test_start_comes_with_the_name_while_the_arguments_are_still_coming():
     assert reader.feed(calls(call(None, "}"))) == [ToolCallEnd("f", "a", 0, '{"x": 1}', "ok")]
 
 
+def test_a_name_that_spells_null_is_none():
+    assert ended(read(calls(call("f", '{"x": ', 0, "a")), calls(call("null", "1}", 0, "")), DONE)) == ONE
+
+
+def test_arguments_at_another_index_than_their_call_are_its():
+    whole = [calls(call("f", "", 0, "a")), calls(call(None, '{"x"', 1)), calls(call(None, ": 1}", 1))]
+    assert ended(read(*whole, DONE)) == ONE
+    second = [calls(call("g", "", 2, "b")), calls(call(None, "{}", 3))]
+    assert ended(read(*whole, *second, DONE)) == [*ONE, ("g", "b", {})]
+    named = [calls(call("g", "", 1, "b")), calls(call(None, '{"y": 2}', 1))]
+    assert ended(read(*whole, *named, DONE)) == [*ONE, ("g", "b", {"y": 2})]
+
+
+def test_what_is_left_over_of_complete_arguments_is_no_call():
+    whole = [calls(call("f", "", 0, "a")), calls(call(None, '{"x": 1}'))]
+    assert ended(read(*whole, calls(call("f", "}", 0, "a")), DONE)) == ONE
+    other = [calls(call("f", "}", 0, "b"))]
+    assert [event.status for event in read(*whole, *other, DONE) if isinstance(event, ToolCallEnd)][1] == "malformed"
+
+
 PLACEHOLDER = call("f", "{}", 0, "a")
 
 
