@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 class _Fragmented:
     """A structured call that passes as it comes, with the index that goes out."""
 
+    ordinal: int  # among its reader's calls
     index: int
     id: str
     open_at: int | None  # the index; None once it is complete
@@ -170,19 +171,22 @@ class Choice:
                 for key in [*kept][: MOST_KEPT // 2]:
                     del kept[key]
         starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
-        ended = {event.index for event in events if isinstance(event, ToolCallEnd)}
+        ended = {event.index: event.arguments_json for event in events if isinstance(event, ToolCallEnd)}
         given = [calls] if isinstance(calls, Mapping) else listed(calls)
         passing = (self._fragment(came, starts, ended) for came in given if isinstance(came, dict))
         found = [fragment for fragment in passing if fragment is not None]
         return [{"tool_calls": [one]} for one in found], len(given) == len(found) == 1 and found[0] == given[0]
 
-    def _fragment(self, came: dict[str, Any], starts: list[ToolCallStart], ended: set[int]) -> dict[str, Any] | None:
+    def _fragment(
+        self, came: dict[str, Any], starts: list[ToolCallStart], ended: dict[int, str]
+    ) -> dict[str, Any] | None:
         """What passes of a fragment; None if its call goes out whole, or repeats another one."""
         fragment, own_id, index = came, came.get("id"), came.get("index")
         function, field = function_of(came)
         place = "custom" if field == "input" else "function"
         function = fields_of(came.get(place))
         name, arguments = text_of(function.get("name")), function.get(field)
+        name = "" if name == "null" else name
         if place == "custom" and name:
             self._custom[clean_name(name[:LONGEST_NAME])] = None
         index = index if type(index) is int else name_of(index)
@@ -193,6 +197,8 @@ class Choice:
         known = self._fragmented.get(index)
         is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
         is_plain = is_plain and "parameters" not in function and not (index in self._fragmented and known is None)
+        if known is not None and known.held is not None and is_empty_object(ended.get(known.ordinal, "")):
+            known = None  # it has ended as it came: the fragment is of another call
         if start is not None:
             is_plain = is_plain and start is starts[0]  # what starts before it goes out whole, and first
             starts.remove(start)
@@ -207,7 +213,7 @@ class Choice:
                 self._fragmented[index] = None
                 return None
             known = self._fragmented[index] = self._passing[start.index] = _Fragmented(
-                self._calls, name_of(own_id), self._calls, is_empty=not arguments
+                start.index, self._calls, name_of(own_id), self._calls, is_empty=not arguments
             )
             self._calls, self._may_await = self._calls + 1, True
             if place == "function" and is_empty_object(arguments or "") and start.index not in ended:
@@ -224,7 +230,7 @@ class Choice:
             written = arguments if isinstance(arguments, str) else dumps(arguments)
             fragment = {place: {field: "" if arguments is None else written}}
         known.is_empty = known.is_empty and not arguments
-        if arguments and place == "function" and any(self._passing.get(ordinal) is known for ordinal in ended):
+        if arguments and place == "function" and known.ordinal in ended:
             text, brace, after = fragment["function"]["arguments"].rpartition("}")
             if "<|" in after:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": text + brace}}

@@ -297,6 +297,13 @@ def test_an_empty_object_in_place_of_arguments_that_come_later_does_not_go_out_b
     assert reasons == ["tool_calls"]
 
 
+def test_a_call_without_arguments_and_one_of_its_name_at_its_index_are_two():
+    two = [{"index": 0, "id": "", "function": {"name": "dim", "arguments": one}} for one in ("{}", '{"percent": 40}')]
+    chunks = [*(chunk_of(tool_calls=[one]) for one in two), chunk_of(reason="tool_calls")]
+    _, _, calls, _ = accumulated(repaired(chunks, ["dim"]))
+    assert [one["arguments"] for one in calls] == ["{}", '{"percent": 40}']
+
+
 def test_arguments_at_another_index_than_their_call_go_out_at_its():
     pieces = [{**fragment(piece), "index": 1} for piece in ('{"percent"', ": 40}")]
     for last in (pieces, [fragment(""), *pieces]):
