@@ -17,6 +17,7 @@ PAGE = Path(__file__).resolve().parents[2] / "stream" / "readers" / "SERVERS.md"
 READERS: dict[str, type[MessageReader]] = {
     "/v1/chat/completions": stream.OpenAIReader,
     "/api/chat": stream.OllamaReader,
+    "/v1/responses": stream.ResponsesReader,
 }
 ENDS = ("[DONE]", "(end)")
 EVENTS = {name: getattr(stream, name) for name in stream.__all__}
