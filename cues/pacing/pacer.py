@@ -107,7 +107,7 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Checked by its attributes: a wrapper around a mixer is allowed.
-        if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "sounds", "mix", "silence")):
+        if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "sounds", "muted_from", "mix", "silence")):
             raise CueTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer")
         if getattr(mixer, "closed", False):
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
@@ -306,6 +306,8 @@ class Pacer:
         self._mixer.lead_samples = self._depth.samples
         while (speech := self._next(now)) is not None:
             yield speech
+            if self._mixer.muted_from >= 0:  # the mixer has faded it: nothing of it is to be continued
+                self._concealment.reset()
         self._more_waits = self.queued_samples > 0 or self._continuous or self._mixer.sounds
 
     def wait_s(self) -> float | None:

@@ -167,6 +167,22 @@ def test_while_a_cue_only_waits_little_silence_lies_before_the_speech_that_comes
     assert pacer.unheard_samples > 1320, "what sounds has the whole lead"
 
 
+@pytest.mark.parametrize("late_s", [None, 0.01, 0.2], ids=["no late speech", "in the fade", "after the fade"])
+def test_after_an_interrupt_the_end_of_the_next_answer_brings_nothing_of_the_old_one_back(late_s):
+    pacer, mixer, clock = paced()
+    pacer.push(vowel(72000))
+    ask(pacer, clock, np.arange(0.0, 1.01, 0.005))
+    pacer.interrupt()
+    if late_s is not None:
+        ask(pacer, clock, np.arange(1.01, 1.01 + late_s, 0.005))
+        pacer.push(vowel(4800))
+    ask(pacer, clock, np.arange(1.01 + (late_s or 0.0), 1.5, 0.005))
+    mixer.play(noise_cue())  # ends the muting
+    ask(pacer, clock, np.arange(1.5, 2.5, 0.005))
+    pacer.end()
+    assert not ask(pacer, clock, np.arange(2.5, 3.0, 0.005)).any()
+
+
 def test_an_interrupt_fades_and_tells_what_was_never_spoken():
     pacer, mixer, clock = paced()
     pacer.push(np.full(24000, 0.3, dtype=np.float32))
@@ -245,7 +261,7 @@ def test_a_lead_that_is_needed_is_kept():
 class Tape:
     """A mixer that leaves all as it is."""
 
-    sample_rate, lead_samples, active = 1000, 0, False
+    sample_rate, lead_samples, active, muted_from = 1000, 0, False, -1
 
     @property
     def sounds(self):
