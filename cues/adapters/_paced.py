@@ -17,6 +17,7 @@ from stream.routing.router import CueRouter
 __all__ = ["FRAME_MS", "PacedCues", "PacedLine", "PacedOptions", "PacedOutput", "PacedWriter"]
 
 FRAME_MS = 20.0
+_NOTHING: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 _POLL_S = 0.5  # A router that waits without a sound has limits, too.
 
 
@@ -85,17 +86,18 @@ class PacedCues(PipelineCues):
 
     def at_own_rate(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
         """A piece of speech at the output's rate; the pieces of a stream follow each other without a seam."""
-        if sample_rate == self.sample_rate:
-            return samples
-        rates = sample_rate, self.sample_rate
-        if self._resampler is None or (self._resampler.from_rate, self._resampler.to_rate) != rates:
-            self._resampler = Resampler(*rates)
-        return self._resampler.feed(samples)
+        rates, rest = (sample_rate, self.sample_rate), _NOTHING
+        if self._resampler is not None and (self._resampler.from_rate, self._resampler.to_rate) != rates:
+            rest = self.rest_at_own_rate()
+        if sample_rate != self.sample_rate:
+            self._resampler = self._resampler or Resampler(*rates)
+            samples = self._resampler.feed(samples)
+        return np.append(rest, samples) if len(rest) else samples
 
     def rest_at_own_rate(self) -> NDArray[np.float32]:
         """The rest of a stream of speech that has ended, as `at_own_rate` converts it."""
         resampler, self._resampler = self._resampler, None
-        return np.zeros(0, dtype=np.float32) if resampler is None else resampler.close()
+        return _NOTHING if resampler is None else resampler.close()
 
     def push(self, samples: NDArray[np.float32]) -> None:
         """Queue speech; after a barge-in it belongs to the next answer."""

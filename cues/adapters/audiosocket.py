@@ -4,6 +4,7 @@ Asterisk is the client, plays each frame as it comes and has no way to take one 
 of playback. The socket is yours: bytes go in by `AudioSocketLine.feed` and out by its `write`.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Unpack
 from uuid import UUID
@@ -20,6 +21,7 @@ _HANGUP, _UUID, _DIGIT, _AUDIO, _ERROR = 0x00, 0x01, 0x03, 0x10, 0xFF
 _RATES = (8000, 12000, 16000, 24000, 32000, 44100, 48000, 96000, 192000)
 _HEADER = 3  # one byte of kind, two of length, big endian
 _FADE_MS = 20.0
+_SAME_RATE_S = 1.0  # A new mixer is work: a peer that changes its rate all the time must not hold other calls up.
 
 
 class AudioSocketLine(PacedWriter, PacedLine):
@@ -40,6 +42,7 @@ class AudioSocketLine(PacedWriter, PacedLine):
         super().__init__(self._send, sample_rate=_RATES[0], **options)
         self._to_asterisk = write
         self._received = bytearray()
+        self._retuned_s = -math.inf
 
     def feed(self, data: bytes) -> list[LineEvent]:
         """The events in bytes that are cut anywhere: `Started` with the call's UUID, then those of `LineEvent`."""
@@ -61,13 +64,19 @@ class AudioSocketLine(PacedWriter, PacedLine):
         if kind == _DIGIT and payload:
             return Digit(payload[:1].decode("latin-1"))
         if _AUDIO <= kind < _AUDIO + len(_RATES):
-            if self._paced.pacer.is_silent:  # Asterisk takes any rate at any time.
-                self._paced.retune(_RATES[kind - _AUDIO])  # answer at the caller's rate
+            self._answer_at(_RATES[kind - _AUDIO])
             return CallerAudio(float_of_pcm16(payload[: len(payload) // 2 * 2]))
         if kind in (_HANGUP, _ERROR):
             self.close()
             return Stopped()
         return None
+
+    def _answer_at(self, rate: int) -> None:
+        """Go on at the caller's rate: Asterisk takes any rate at any time."""
+        now_s = self._paced.clock.now()
+        if rate != self._paced.sample_rate and now_s >= self._retuned_s + _SAME_RATE_S and self._paced.pacer.is_silent:
+            self._retuned_s = now_s
+            self._paced.retune(rate)
 
     def barge_in(self) -> None:
         """Silence the line within 80 ms: the frames that were sent, and a short fade."""

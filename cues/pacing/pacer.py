@@ -23,6 +23,7 @@ from cues.units import checked_number, checked_whole_number, ms_to_samples
 
 __all__ = ["Pacer"]
 
+_OF_MIXER = ("sample_rate", "active", "sounds", "muted_from", "mix", "silence")
 _LONGEST_LEAD_MS = 10_000.0
 _LONGEST_KEPT_MS = 3_600_000.0
 
@@ -107,7 +108,7 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Checked by its attributes: a wrapper around a mixer is allowed.
-        if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "sounds", "muted_from", "mix", "silence")):
+        if not all(hasattr(mixer, name) for name in _OF_MIXER):
             raise CueTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer")
         if getattr(mixer, "closed", False):
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")

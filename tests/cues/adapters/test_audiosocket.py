@@ -50,6 +50,37 @@ STREAM = (
 )
 
 
+def test_a_peer_that_changes_its_rate_with_each_message_gets_a_new_mixer_once_a_second():
+    async def go():
+        clock = LoopClock()
+        line, pacers = AudioSocketLine(lambda _data: None, bank={}, clock=clock), set()
+        for _ in range(5):
+            line.feed(b"".join(message(0x10 + n % 9, b"") for n in range(2000)))
+            pacers.add(line.pacer)
+            await clock.sleep(0.5)
+        return len(pacers)
+
+    assert run_virtually(go) == 3
+
+
+@pytest.mark.parametrize("rates", [(24000, 8000), (24000, 16000), (8000, 24000)])
+def test_speech_that_changes_its_rate_in_between_is_heard_whole_and_in_order(rates):
+    def word(rate):
+        n = np.arange(rate)
+        return (0.3 * np.hanning(rate) * np.sin(2 * np.pi * 300 * n / rate)).astype(np.float32)
+
+    async def script(line, clock):
+        for rate in rates:
+            line.push(word(rate)[: -rate // 10], rate)  # ends in mid-sound
+        line.end()
+        await clock.sleep(3.0)
+
+    asterisk, _ = asterisk_call(script, opening=(OPENING,), bank={})
+    whole = np.concatenate([word(8000)[:7200]] * 2)
+    assert np.abs(asterisk.signal()[: len(whole)] - whole).max() < 0.01
+    assert len(np.trim_zeros(asterisk.signal(), "b")) <= len(whole) + 160
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 4096])
 def test_messages_cut_anywhere_say_the_same(size):
     line = AudioSocketLine(lambda _: None)
