@@ -13,6 +13,7 @@ __all__ = ["roughness_asper"]
 
 Array: TypeAlias = NDArray[np.floating]
 _RATE_HZ, _SIZE = 24000, 4800  # windows of 200 ms
+_EDGE, _FILLED = _SIZE // 10, 10.0 ** (-30.0 / 20.0)  # decision: within 30 dB of its peak in the first and last 20 ms
 _BARK = np.arange(1, 48) / 2.0  # centers of the 47 channels, each 1 Bark wide
 _DECIBELS_OF_UNIT = 94.0  # sound pressure level of an RMS of 1.0 Pa
 # Weight of a modulation frequency (Hz), at 1, 8 and 21 Bark: H2, H16 and H42 of figure 2.
@@ -38,6 +39,9 @@ _SCALE = 0.278 / 100  # makes the reference 1 asper; 0.25 with the paper's a0 an
 def roughness_asper(samples: NDArray[np.floating], sample_rate: int, *, level_db: float = 60.0) -> float:
     """Roughness of the roughest 200 ms, asper: 1 is a tone of 1 kHz and 60 dB, modulated by 100 % at 70 Hz.
 
+    Only 200 ms that the sound fills are judged, else its onset and its end would count as modulation. A shorter sound
+    has 0.0.
+
     Parameters
     ----------
     samples : float32, shape `(n_samples,)`, full scale ±1.0
@@ -52,14 +56,16 @@ def roughness_asper(samples: NDArray[np.floating], sample_rate: int, *, level_db
     Without the transmission of the outer ear (a0), which is 0 dB up to 1.3 kHz.
     """
     heard = resample(mono_float32(samples), sample_rate, _RATE_HZ)
-    missing = max(_SIZE - len(heard), 0)
-    heard = np.pad(heard, (missing // 2, missing - missing // 2))
+    heard = np.pad(heard, (0, max(_SIZE - len(heard), 0)))
     windows = np.lib.stride_tricks.sliding_window_view(heard, _SIZE)[:: _SIZE // 2].astype(np.float64)
     power = np.square(windows).mean(axis=1)
     if not power.max() > 0.0:
         return 0.0
     gain = 10.0 ** ((level_db - _DECIBELS_OF_UNIT) / 20.0) / np.sqrt(power.max())
-    return max(_of_window(window * gain) for window in windows[power > 1e-3 * power.max()])
+    edges = np.abs(windows[:, _EDGE:-_EDGE]).max(axis=1) * _FILLED
+    filled = np.minimum(np.abs(windows[:, :_EDGE]).max(axis=1), np.abs(windows[:, -_EDGE:]).max(axis=1)) > edges
+    judged = windows[filled & (power > 1e-3 * power.max())]
+    return max((_of_window(window * gain) for window in judged), default=0.0)
 
 
 def _of_window(window: Array) -> float:

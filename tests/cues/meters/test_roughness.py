@@ -47,6 +47,23 @@ def test_steady_and_slowly_changing_sounds_are_smooth():
         assert roughness_asper(smooth, RATE) < 0.05
 
 
+@pytest.mark.parametrize("hz", [440, 523, 660])
+@pytest.mark.parametrize("tick_ms", [25, 40, 60, 100])
+def test_a_lone_tick_is_smooth_wherever_it_lies(hz, tick_ms):
+    n = np.arange(RATE * tick_ms // 1000)
+    tick = 0.1 * np.hanning(len(n)) * np.sin(2 * np.pi * hz * n / RATE)
+    for start_ms in range(0, 300, 10):
+        loop = np.zeros(2 * RATE, dtype=np.float32)
+        loop[RATE * start_ms // 1000 :][: len(n)] = tick
+        assert roughness_asper(loop, RATE) == 0.0
+
+
+def test_a_rough_stretch_of_half_a_second_is_found_wherever_it_lies():
+    rough = modulated(1000, 70)[: RATE // 2]
+    for start in range(0, RATE // 2, 1700):
+        assert roughness_asper(np.pad(rough, (start, RATE)), RATE) == pytest.approx(1.0, rel=0.05)
+
+
 def test_a_louder_sound_is_rougher_and_its_digital_level_does_not_matter():
     sound = modulated(1000, 70)
     assert roughness_asper(sound * 0.01, RATE) == pytest.approx(roughness_asper(sound, RATE), rel=1e-3)
