@@ -34,7 +34,7 @@ def command(*, pack: Path | None, as_json: bool) -> None:
     out = console()
     _print(out, records)
     for file in read_pack(bank.pack_dir).unnamed if bank.pack_dir else ():
-        out.print(f"! {harmless(file)} is not heard: pack.toml names no cue for it", style="yellow", overflow="fold")
+        out.print(f"! {harmless(file)} is not heard: pack.toml does not use it", style="yellow", overflow="fold")
     if bank.rules:
         rules = ", ".join(f"{pattern} → {name}" for pattern, name in bank.rules)
         out.print(f"rules: {harmless(rules)}", overflow="fold")

@@ -83,7 +83,7 @@ def command(
         f"{shown}: pack.toml and {counted(len(sound_files(folder)), 'sound')}. Replace some, then: cues check {shown}"
     )
     for file in read_pack(folder).unnamed:
-        click.echo(f"! {harmless(file)}: pack.toml names no cue for it")
+        click.echo(f"! {harmless(file)}: pack.toml does not use it")
 
 
 def _built_in(folder: Path) -> dict[str, str]:

@@ -149,7 +149,7 @@ def load_bank(
     speech = checked_number("speech_lufs", speech_lufs, *_SPEECH_LUFS)
     pack = _found_pack(pack_dir)
     if pack and pack.unnamed:
-        _log.warning("%s: pack.toml names no cue for %s", pack.folder, ", ".join(pack.unnamed))
+        _log.warning("%s: pack.toml does not use %s", pack.folder, ", ".join(pack.unnamed))
     overrides = {**dict.fromkeys(CATALOG), **(pack.cues if pack else {})}
     cues = {name: make_cue(name, override, sample_rate, speech) for name, override in overrides.items()}
     return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)

@@ -25,7 +25,7 @@ def recordings(tmp_path):
 def test_a_folders_sounds_become_a_pack_that_names_them(run, recordings, target):
     result = run("new-pack", target, "--from", "recordings")
     assert result.code == 0
-    assert "! extra.wav: pack.toml names no cue for it" in result.out
+    assert "! extra.wav: pack.toml does not use it" in result.out
     assert check_pack(target) == []
     bank = cues.load_bank(target)
     for name in ("tool_call", "working"):
@@ -46,7 +46,7 @@ def test_files_that_the_pack_toml_does_not_name_are_named_to_the_user(run, recor
     assert "working.wav is not heard" not in output
     with caplog.at_level(logging.WARNING):
         cues.load_bank(recordings)
-    assert "pack.toml names no cue for extra.wav, tool_call.wav" in caplog.text
+    assert "pack.toml does not use extra.wav, tool_call.wav" in caplog.text
 
 
 @pytest.mark.parametrize(
