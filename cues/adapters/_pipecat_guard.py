@@ -44,6 +44,11 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
     ended_call: str | None = None  # id of a call that ended without an outcome
     is_taken: bool = False  # by the mixer
 
+    @property
+    def is_interruption(self) -> bool:
+        """Whether the turn is over."""
+        return self.event is None and self.ended_call is None
+
 
 class TextGuard:
     """Reads the model's text, one response after the other; `llm` runs the calls in it."""

@@ -15,6 +15,7 @@ import numpy as np
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
 from cues.errors import CueTypeError
 from cues.extras import require
+from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
@@ -49,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 _PAST_S = 0.04
 _TAIL_S = 0.03
+_MID_SOUND = 2e-3  # A first sample beyond this (−54 dBFS) clicks after a silence.
 _MOST_CHANNELS = 2  # The transports are mono or stereo.
 
 
@@ -62,7 +64,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     def __init__(self, pipeline_cues: PipelineCues, wrap: BaseAudioMixer | None) -> None:
         self._cues, self._wrapped = pipeline_cues, wrap
         self._last = b""
-        self._cut = False
+        self._cut = self._is_dropped = False  # The speech is interrupted; the transport has dropped its queue.
 
     @property
     def router(self) -> CueRouter:
@@ -87,6 +89,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         """Handle a frame; frames that are not for cues go to the wrapped mixer, and `MixerEnableFrame` to both."""
         if isinstance(frame, CueFrame):
             self.take(frame)
+            self._is_dropped = self._cut and frame.is_interruption
             return
         if isinstance(frame, MixerEnableFrame):
             self._cues.router.muted = not frame.enable
@@ -99,8 +102,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         audio, rest = audio[: len(audio) - n_rest], audio[len(audio) - n_rest :]
         self._cues.hear(audio)  # without what the wrapped mixer adds: music is no answer
         any_speech = audio.count(0) != len(audio)
-        if self._cut and not any_speech:
-            audio, self._cut = self._with_tail(audio), False
+        if self._cut and (self._is_dropped or not any_speech):
+            audio, self._cut, self._is_dropped = self._with_tail(audio), False, False
         self._last = audio if any_speech else b""
         if self._wrapped is not None:
             audio = await self._wrapped.mix(audio)
@@ -119,22 +122,25 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
             self._cues.router.end_call(frame.ended_call)
             if not self._cues.router.waits:
                 self._cues.router.end_stream()  # nobody asks the model
-        elif frame.event is None:
+        elif frame.event is not None:
+            self._cues.router.handle(frame.event)
+        else:
             self._cues.router.barge_in()
             self._cut = True
-        else:
-            self._cues.router.handle(frame.event)
 
     def _with_tail(self, audio: bytes) -> bytes:
-        """The first silent chunk after interrupted speech, with a fade-out of that speech at its beginning."""
+        """The first chunk after interrupted speech, with a fade-out of that speech added at its beginning."""
         channels, rate = self._cues.channels, self._cues.sample_rate
         n_tail = min(round(_TAIL_S * rate), len(audio) // (2 * channels))
         if not self._last or n_tail < 1:
             return audio
         past = float_of_pcm16(self._last).reshape(-1, channels)[-round(_PAST_S * rate) :]
         tail = np.stack([faded_continuation(past[:, n], n_tail) for n in range(channels)], axis=1)
-        data = pcm16_of_float(tail)
-        return data + audio[len(data) :]
+        n_bytes = 2 * tail.size
+        begin = float_of_pcm16(audio[:n_bytes]).reshape(-1, channels)
+        if np.abs(begin[0]).max() > _MID_SOUND:  # such as speech that may not be interrupted, and goes on
+            begin *= raised_cosine(n_tail).astype(np.float32)[:, None]
+        return pcm16_of_float(begin + tail) + audio[n_bytes:]
 
 
 class CueTap(FrameProcessor):  # type: ignore[misc]
@@ -162,7 +168,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._unwatch()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        """Pass a frame on, or what of it may be spoken, after its `CueFrame`s."""
+        """Pass a frame on, or what of it may be spoken, after its `CueFrame`s; an interruption goes before its own."""
         await super().process_frame(frame, direction)
         is_ours = direction is FrameDirection.DOWNSTREAM
         for passed in await self._guard.in_place_of(frame) if is_ours else [frame]:
@@ -174,8 +180,12 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 reports = []
             for report in reports:
                 self._mixer.take(report)
+            cuts = isinstance(passed, InterruptionFrame)
+            if cuts:  # Its report tells the mixer that the transport has dropped its queue.
+                await self.push_frame(passed, direction)
+            for report in reports:
                 await self.push_frame(report, FrameDirection.DOWNSTREAM)
-            if passed not in reports:
+            if not (cuts or passed in reports):
                 await self.push_frame(passed, direction)
 
     def _meaning(self, frame: Frame) -> list[CueFrame]:

@@ -18,6 +18,7 @@ from pipecat.frames.frames import (
     MixerControlFrame,
     MixerEnableFrame,
     MixerUpdateSettingsFrame,
+    TTSAudioRawFrame,
 )
 from pipecat.processors.frame_processor import FrameProcessor
 
@@ -166,6 +167,51 @@ def test_an_interruption_of_speech_and_cue_fades_and_the_next_answer_is_heard():
     assert last_sound(old, 0.0) <= 1.06 * RATE + FADE + CHUNK
     assert new_clicks(old, np.zeros_like(old)) == []
     assert np.abs(new).max() > 0.1
+
+
+class SlowToStop(FrameProcessor):
+    """A voice that takes a while to drop its connection before it passes an interruption on."""
+
+    async def process_frame(self, frame, direction):
+        await super().process_frame(frame, direction)
+        if isinstance(frame, InterruptionFrame):
+            await asyncio.sleep(0.1)
+        await self.push_frame(frame, direction)
+
+
+@pytest.mark.parametrize("again_s", [None, 0.01, 0.05], ids=lambda s: f"interrupted again after {s} s")
+@pytest.mark.parametrize("moment_s", [1.0, 1.011, 1.023, 1.037])
+@pytest.mark.parametrize("processors", [(), (SlowToStop,)], ids=["at once", "late"])
+def test_an_answer_in_the_very_next_chunk_after_an_interruption_brings_no_click(processors, moment_s, again_s):
+    async def script(send, clock):
+        await say(send, steady_voice(5.0))
+        await clock.sleep(moment_s)
+        for wait_s in (again_s, 1.5):
+            if wait_s is not None:
+                await send(InterruptionFrame())
+                await say(send, steady_voice(1.0))
+                await clock.sleep(wait_s)
+
+    mixer, tap = create(RATE, bank=SILENT)
+    heard = run_pipeline(mixer, [tap, *(kind() for kind in processors)], script)
+    assert new_clicks(heard, np.zeros_like(heard)) == []
+    assert np.abs(heard[-RATE:]).max() > 0.1  # the answer
+
+
+def test_speech_that_may_not_be_interrupted_goes_on_without_a_click():
+    x = steady_voice(3.0)
+
+    async def script(send, clock):
+        frame = TTSAudioRawFrame(pcm16_of_float(x), RATE, 1)
+        frame.interruptible = False
+        await send(frame)
+        await clock.sleep(1.013)
+        await send(InterruptionFrame())
+        await clock.sleep(2.5)
+
+    heard, _ = play(script)
+    assert new_clicks(heard, np.zeros_like(heard)) == []
+    assert last_sound(heard) > 2.9 * RATE
 
 
 def test_the_end_that_interrupted_speech_gets_has_the_speechs_own_scale():
