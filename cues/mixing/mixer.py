@@ -355,7 +355,8 @@ class Mixer(NotCopyable):
     def release(self, fade_ms: float = 30.0) -> None:
         """Barge-in: fade out speech and cues, and cancel scheduled cues. Any thread.
 
-        The speech stays muted until the next cue begins or `resume` is called.
+        The speech stays muted until the next cue begins or `resume` is called. While it fades out already, that fade
+        goes on.
 
         Parameters
         ----------
@@ -416,8 +417,11 @@ class Mixer(NotCopyable):
 
     @property
     def muted_from(self) -> int:
-        """The output sample from which the speech is muted, at the end of the fade of `release`; −1 if it is not."""
-        return self._scheduler.bus.muted_from
+        """The output sample from which the speech is muted, at the end of the fade of `release`; −1 if it is not.
+
+        Commands that wait for the next `mix` count.
+        """
+        return self._scheduler.muted_from
 
     @property
     def listens(self) -> bool:

@@ -6,6 +6,7 @@ All changes happen at absolute samples, independent of the frame size; extra cal
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -120,6 +121,17 @@ class Scheduler:
         """Limited and non-finite samples."""
         limited, nonfinite = self.row.ints[layout.LIMITED_I32 : layout.NONFINITE_I32 + 1].tolist()
         return self._limited + limited, self._nonfinite + nonfinite
+
+    @property
+    def muted_from(self) -> int:
+        """The sample at which the fade of a release ends; −1 if the speech is not muted."""
+        bus, now = copy(self.bus), self.row.position
+        for command, arguments in self._inbox.copy():
+            if command == self.release:
+                bus.release(now, ms_to_samples(*arguments, self.sample_rate))
+            elif command == self.resume:
+                bus.resume()
+        return bus.muted_from
 
     def sounds_in(self, voice: Playback) -> bool:
         """Whether the voice still sounds."""

@@ -122,8 +122,9 @@ class SpeechBus:
             self._duck_end = max(self._duck_end, voice.end + self._lengths.hold)
 
     def release(self, now: int, n: int) -> None:
-        """Fade out over `n` samples and mute."""
-        if self._muted:
+        """Fade out over `n` samples and mute; a fade-out under way goes on instead, also after `resume`."""
+        if self._muted or now < self._fade_end:  # whoever kept speech for that fade has dropped the rest
+            self._muted = True
             return
         self.settle(now)
         if self._at_rest(now) and all(voice.end <= now for voice in self.voices):

@@ -252,11 +252,10 @@ class Pacer:
         """
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
-        n_fade = ms_to_samples(fade_ms, self._mixer.sample_rate)
-        if self._mixer.muted_from >= 0:  # the mixer keeps to the first release
-            n_fade = max(self._mixer.muted_from - self._mixer.position, 0)
+        # Not `fade_ms`: the mixer keeps to the first release, and a steep ramp ends before its fade begins.
+        n_fade = max(self._mixer.muted_from - self._mixer.position, 0)
         self._put_back(self._concealment.fade_in(self._pop(min(self.queued_samples, n_fade))))
-        if self._speaking and self.unheard_samples and self.queued_samples < n_fade:
+        if (self._speaking or self._ended) and self.unheard_samples and self.queued_samples < n_fade:
             for speech in tuple(self._queue):  # another thread may push
                 self._concealment.released(speech)
             end = self._concealment.fade_out(n_fade - self.queued_samples)

@@ -463,6 +463,41 @@ def test_a_second_interrupt_of_muted_speech_keeps_none_of_it_beyond_the_first_fa
     assert find_clicks(after).tolist() == []
 
 
+LOUD = 0.9 * np.sin(2 * np.pi * 440.0 * np.arange(48_000) / 24_000)
+STEEPEST = 0.9 * 2 * np.pi * 440.0 / 24_000  # between two of its samples
+
+
+@pytest.mark.parametrize("phase", [0, 14, 28])
+@pytest.mark.parametrize("gap_s", [0.0, 0.004, 0.012, 0.02, 0.024, 0.032, 0.04, 0.06])
+@pytest.mark.parametrize("begin", ["muted", "resume", "cue"])
+@pytest.mark.parametrize("fades_ms", [(30, 30), (250, 5), (30, 5), (5, 30)], ids=str)
+def test_an_interrupt_during_the_fade_or_the_ramp_of_another_leaves_no_edge(fades_ms, begin, gap_s, phase):
+    pacer, mixer, clock = paced()
+    pacer.push(LOUD[phase:])
+    out = [ask(pacer, clock, np.arange(0.0, 0.2, 0.004))]
+    pacer.interrupt(fades_ms[0])
+    if begin == "resume":
+        mixer.resume()
+    elif begin == "cue":
+        mixer.play(cues.Cue(name="silent", samples=np.zeros(2400, dtype=np.float32), sample_rate=24000))
+    pacer.push(LOUD)
+    out.append(ask(pacer, clock, np.arange(0.2, 0.2 + gap_s, 0.004)))
+    pacer.interrupt(fades_ms[1])
+    out.append(ask(pacer, clock, np.arange(0.2 + gap_s, 0.7, 0.004)))
+    assert np.abs(np.diff(np.concatenate(out), append=0.0)).max() <= 1.01 * STEEPEST
+
+
+@pytest.mark.parametrize("n_samples", [4872, 5052])
+def test_an_interrupt_fades_out_what_ends_in_mid_sound_before_the_fade_is_over(n_samples):
+    pacer, _, clock = paced()
+    pacer.push(LOUD[:n_samples])
+    pacer.end()
+    before = ask(pacer, clock, np.arange(0.0, 0.18, 0.002))
+    pacer.interrupt()
+    heard = np.append(before, ask(pacer, clock, np.arange(0.18, 0.5, 0.002)))
+    assert np.abs(np.diff(heard, append=0.0)).max() <= 1.01 * STEEPEST
+
+
 def test_a_hole_between_words_is_left_as_it_is():
     voice = np.concatenate([vowel(9600), vowel(9600)])
     heard, _ = stalled(voice, 9600, active=True)
