@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueValueError
-from cues.signal.fades import MIN_FADE_MS, fade_edges
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-from cues.units import ms_to_samples
 
 __all__ = ["CueOutput", "audio_frame"]
 
@@ -124,9 +122,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             return
         self._paused = True
         if n_back := self._paced.pause(_FADE_MS):
-            # Not only the mixer's fade: a cue in the pause ends that.
-            n_fade = min(ms_to_samples(MIN_FADE_MS, self._rate), n_back)
-            self._waiting.appendleft(fade_edges(self._recent[-n_back:], n_fade, 0).astype(np.float32))
+            self._waiting.appendleft(self._recent[-n_back:])
             self._n_fed -= n_back
 
     def resume(self) -> None:

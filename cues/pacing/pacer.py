@@ -18,6 +18,7 @@ from cues.mixing.mixer import Mixer
 from cues.mixing.voice import LONGEST_RELEASE_MS, checked_fade_ms
 from cues.pacing.jitter_buffer import JitterBufferDepth
 from cues.signal.concealment import Concealment
+from cues.signal.fades import MIN_FADE_MS, raised_cosine
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16
 from cues.units import checked_number, checked_whole_number, ms_to_samples
 
@@ -140,6 +141,8 @@ class Pacer:
         self._speaking = self._ended = False
         self._dry = self._resumes = False
         self._concealment = Concealment(mixer.sample_rate)
+        self._fade_in = raised_cosine(ms_to_samples(MIN_FADE_MS, mixer.sample_rate)).astype(np.float32)
+        self._onset = _NO_SPEECH  # the rest of the fade-in of what is pushed next
         self._more_waits = False  # whether more could be released before the released samples run out
         self.underruns = 0
         mixer.lead_samples = self._depth.samples
@@ -194,7 +197,11 @@ class Pacer:
                 self._queue.append(np.zeros(n_fading, dtype=np.float32))
                 self._pushed += n_fading
             with np.errstate(over="ignore"):
-                self._queue.append(np.array(speech, dtype=np.float32))
+                speech = np.array(speech, dtype=np.float32)
+            n_onset = min(len(self._onset), len(speech))
+            speech[:n_onset] *= self._onset[:n_onset]
+            self._onset = self._onset[n_onset:]
+            self._queue.append(speech)
             ahead = self._ahead(self._clock())
             self._more_waits = self._more_waits or ahead > 0.0
             if self._speaking and not (self._dry or self.queued_samples) and ahead <= -1.0:
@@ -248,7 +255,7 @@ class Pacer:
         """Barge-in: fade out, drop the queue and return how many samples of speech were dropped.
 
         The mixing thread only. Speech pushed afterwards is muted until `mixer.resume()` or the next cue, so a late
-        chunk of the old answer is not heard. `fade_ms` is that of `Mixer.release`.
+        chunk of the old answer is not heard; its first 5 ms fade in. `fade_ms` is that of `Mixer.release`.
         """
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
@@ -263,6 +270,7 @@ class Pacer:
                 self.push(end)
         dropped = self._clear(n_fade)
         self._muted_from = self._mixer.position + n_fade  # speech that comes meanwhile waits until then
+        self._onset = self._fade_in  # it may begin in mid-sound, and a cue may have ended the muting
         return dropped
 
     def take(self) -> Samples:

@@ -1,6 +1,8 @@
 """LiveKit Agents, the real package: an output in its audio chain, and a whole session whose model calls tools."""
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_pcm16
 from stream.events import ToolCallStart, ToolResult
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
-from tests.support.livekit_session import ListSink, say
+from tests.support.livekit_session import ListSink, frames_of, say
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 CHUNK = round(0.02 * RATE)
@@ -191,6 +193,43 @@ def test_speech_resumes_without_a_click_after_a_cue_in_the_pause():
     sink, *_ = run(script)
     signal = sink.signal()
     assert new_clicks(signal, np.zeros_like(signal)) == []
+
+
+def silent_bank():
+    """The built-in cues without their sound, so that the speech alone is heard."""
+    return {name: replace(cue, samples=np.zeros_like(cue.samples)) for name, cue in cues.load_bank().items()}
+
+
+@pytest.mark.parametrize("goes_on_s", [0.23, 0.6, 0.75], ids=["before the pause", "in it", "after it"])
+@pytest.mark.parametrize("calls_s", [(0.1, 0.45), (0.24,), (0.1, 0.3)], ids=str)
+@pytest.mark.parametrize("paused_s", [0.17, 0.25], ids=["with its last samples", "later"])
+def test_speech_that_runs_dry_goes_on_after_a_pause_without_a_step(paused_s, calls_s, goes_on_s):
+    n, loud = round(0.207 * RATE), 0.9 * np.sin(2 * np.pi * 440.0 * np.arange(RATE) / RATE)
+
+    async def script(output, clock):
+        def call(call_id):
+            output.router.handle(ToolCallStart("read_file", call_id))
+
+        async def go_on():
+            for frame in frames_of(loud[n:]):
+                await output.capture_frame(frame)
+
+        for frame in frames_of(loud[:n]):
+            await output.capture_frame(frame)
+        steps = [(at_s, partial(call, str(at_s))) for at_s in calls_s]
+        steps += [(paused_s, output.pause), (0.7, output.resume), (goes_on_s, go_on)]
+        for at_s, step in sorted(steps, key=lambda step: step[0]):
+            await clock.sleep(at_s - clock.now())
+            if (told := step()) is not None:
+                await told
+        output.flush()
+        await clock.sleep(2.0)
+
+    sink, *_ = run(script, bank=silent_bank())
+    signal = sink.signal()[:-1]
+    heard = signal[: 1 + last_sound(signal)]
+    assert len(heard) > RATE  # it goes on
+    assert np.abs(np.diff(heard)).max() <= 1.01 * 0.9 * 2 * np.pi * 440.0 / RATE
 
 
 def test_a_barge_in_reports_all_segments_also_those_that_were_not_yet_spoken():

@@ -498,6 +498,22 @@ def test_an_interrupt_fades_out_what_ends_in_mid_sound_before_the_fade_is_over(n
     assert np.abs(np.diff(heard, append=0.0)).max() <= 1.01 * STEEPEST
 
 
+@pytest.mark.parametrize("n_piece", [7, 480, 4800])
+def test_speech_that_comes_in_mid_sound_after_an_interrupt_fades_in_however_it_is_cut(n_piece):
+    pacer, mixer, clock = paced()
+    pacer.push(LOUD[:4800])
+    before = ask(pacer, clock, np.arange(0.0, 0.15, 0.01))
+    pacer.interrupt()
+    mixer.play(cues.Cue(name="silent", samples=np.zeros(2400, dtype=np.float32), sample_rate=24000))
+    between = ask(pacer, clock, np.arange(0.15, 0.4, 0.01))
+    for start in range(14, 4814, n_piece):
+        pacer.push(LOUD[start : start + n_piece])
+    pacer.end()
+    heard = np.concatenate([before, between, ask(pacer, clock, np.arange(0.4, 0.8, 0.01))])
+    assert np.abs(heard[-4800:]).max() > 0.4  # under the cue
+    assert np.abs(np.diff(heard, append=0.0)).max() <= 1.01 * STEEPEST
+
+
 def test_a_hole_between_words_is_left_as_it_is():
     voice = np.concatenate([vowel(9600), vowel(9600)])
     heard, _ = stalled(voice, 9600, active=True)
