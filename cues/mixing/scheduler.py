@@ -125,10 +125,13 @@ class Scheduler:
     @property
     def muted_from(self) -> int:
         """The sample at which the fade of a release ends; −1 if the speech is not muted."""
+        if not self._inbox:
+            return self.bus.muted_from
         bus, now = copy(self.bus), self.row.position
         for command, arguments in self._inbox.copy():
             if command == self.release:
-                bus.release(now, ms_to_samples(*arguments, self.sample_rate))
+                (fade_ms,) = arguments
+                bus.release(now, ms_to_samples(fade_ms, self.sample_rate))
             elif command == self.resume:
                 bus.resume()
         return bus.muted_from
