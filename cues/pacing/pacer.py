@@ -262,7 +262,8 @@ class Pacer:
         # Not `fade_ms`: the mixer keeps to the first release, and a steep ramp ends before its fade begins.
         n_fade = max(self._mixer.muted_from - self._mixer.position, 0)
         self._put_back(self._concealment.fade_in(self._pop(min(self.queued_samples, n_fade))))
-        if (self._speaking or self._ended) and self.unheard_samples and self.queued_samples < n_fade:
+        is_open = (self._speaking or self._ended) and (self.queued_samples or self.unheard_samples)
+        if is_open and self.queued_samples < n_fade:
             for speech in tuple(self._queue):  # another thread may push
                 self._concealment.released(speech)
             end = self._concealment.fade_out(n_fade - self.queued_samples)

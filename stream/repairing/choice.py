@@ -216,8 +216,10 @@ class Choice:
                 start.index, self._calls, name_of(own_id), self._calls, is_empty=not arguments
             )
             self._calls, self._may_await = self._calls + 1, True
-            if place == "function" and is_empty_object(arguments or "") and start.index not in ended:
-                known.held = {**fragment, "index": known.index}
+            if not own_id:  # clients give a result back by its call's id
+                fragment = {**fragment, "id": new_call_id()}
+            if place == "function" and start.index not in ended and (empty := _empty_object(arguments)):
+                known.held = {**fragment, "index": known.index, place: {**fragment[place], field: empty}}
                 return None
         elif known.held is not None:
             if not _goes_on(arguments):
@@ -226,7 +228,12 @@ class Choice:
             fragment = {**first, "function": {**first["function"], "arguments": arguments}}
         elif known.open_at is None and arguments:
             return None
-        elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
+        elif known.is_empty and place == "function" and known.ordinal not in ended and _empty_object(arguments):
+            known.held, known.is_empty = {place: {field: "{}"}, "index": known.index}, False
+            return None
+        elif (
+            function.get("name") or own_id or not isinstance(arguments, str | None)
+        ):  # names and ids are not sent twice
             written = arguments if isinstance(arguments, str) else dumps(arguments)
             fragment = {place: {field: "" if arguments is None else written}}
         known.is_empty = known.is_empty and not arguments
@@ -296,6 +303,12 @@ def _remember(kept: dict[Any, ToolCallEnd], key: object, call: ToolCallEnd) -> N
     kept[key] = call
     while len(kept) > 1 and sum(1024 + len(one.arguments_json) for one in kept.values()) > MAX_ARGUMENT_CHARS:
         del kept[next(iter(kept))]
+
+
+def _empty_object(arguments: object) -> str:
+    """The empty object that a piece of arguments is, without a token after it; else `""`."""
+    written = arguments.partition("<|")[0] if isinstance(arguments, str) else ""
+    return written if is_empty_object(written) else ""
 
 
 def _goes_on(arguments: object) -> bool:

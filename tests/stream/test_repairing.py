@@ -290,11 +290,47 @@ PLACEHOLDER = structured("dim", "{}")
         ([], "{}"),
     ],
 )
-def test_an_empty_object_in_place_of_arguments_that_come_later_does_not_go_out_before_them(pieces, arguments):
-    chunks = [PLACEHOLDER, *(chunk_of(tool_calls=[fragment(piece)]) for piece in pieces), chunk_of(reason="tool_calls")]
+@pytest.mark.parametrize("first", ["{}", "", "{}<|call|>"])
+def test_an_empty_object_in_place_of_arguments_that_come_later_does_not_go_out_before_them(first, pieces, arguments):
+    pieces = pieces if first else ["{}", *pieces]
+    chunks = [
+        structured("dim", first),
+        *(chunk_of(tool_calls=[fragment(piece)]) for piece in pieces),
+        chunk_of(reason="tool_calls"),
+    ]
     text, _, calls, reasons = accumulated(repaired(chunks, ["dim"]))
     assert (text, [(one["name"], one["arguments"]) for one in calls]) == ("", [("dim", arguments)])
     assert reasons == ["tool_calls"]
+
+
+@pytest.mark.parametrize("piece", ["}", "{}", "<|call|>"])
+def test_what_is_left_over_after_an_empty_object_is_dropped(piece):
+    for again in ({}, {"id": "s1"}):
+        pieces = [fragment(""), fragment("{}"), {**fragment(piece), **again}]
+        chunks = [structured("dim", ""), *(chunk_of(tool_calls=[one]) for one in pieces), chunk_of(reason="tool_calls")]
+        _, _, calls, _ = accumulated(repaired(chunks, ["dim"]))
+        assert [(one["name"], one["arguments"]) for one in calls] == [("dim", "{}")]
+
+
+def test_a_name_that_spells_null_does_not_go_out():
+    """As LiteLLM writes it in later pieces."""
+    later = {"index": 0, "id": "", "type": "function", "function": {"name": "null", "arguments": '": 40}'}}
+    chunks = [structured("dim", '{"percent'), chunk_of(tool_calls=[later]), chunk_of(reason="tool_calls")]
+    _, _, calls, _ = accumulated(repaired(chunks, ["dim"]))
+    assert [(one["name"], one["arguments"]) for one in calls] == [("dim", '{"percent": 40}')]
+
+
+@pytest.mark.parametrize("empty", [{}, {"id": None}, {"id": ""}], ids=["no id", "null", "empty"])
+@pytest.mark.parametrize("pieces", [['{"percent": 40}'], ["", '{"percent"', ": 40}"]], ids=["whole", "in pieces"])
+def test_a_structured_call_without_an_id_gets_one(pieces, empty):
+    two = [
+        chunk_of(tool_calls=[{"index": n, **empty, "function": {**({} if k else {"name": "dim"}), "arguments": piece}}])
+        for n in (0, 1)
+        for k, piece in enumerate(pieces)
+    ]
+    _, _, calls, _ = accumulated(repaired([*two, chunk_of(reason="tool_calls")], ["dim"]))
+    assert [(one["name"], one["arguments"]) for one in calls] == [("dim", '{"percent": 40}')] * 2
+    assert len({one["id"] for one in calls} - {""}) == 2
 
 
 def test_a_call_without_arguments_and_one_of_its_name_at_its_index_are_two():

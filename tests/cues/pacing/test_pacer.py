@@ -498,6 +498,15 @@ def test_an_interrupt_fades_out_what_ends_in_mid_sound_before_the_fade_is_over(n
     assert np.abs(np.diff(heard, append=0.0)).max() <= 1.01 * STEEPEST
 
 
+def test_an_interrupt_fades_out_speech_that_has_only_just_come():
+    pacer, _, clock = paced()
+    pacer.push(LOUD[:123])
+    pacer.interrupt()
+    heard = ask(pacer, clock, np.arange(0.0, 0.2, 0.01))
+    assert heard.any()
+    assert np.abs(np.diff(heard, append=0.0)).max() <= 1.01 * STEEPEST
+
+
 @pytest.mark.parametrize("n_piece", [7, 480, 4800])
 def test_speech_that_comes_in_mid_sound_after_an_interrupt_fades_in_however_it_is_cut(n_piece):
     pacer, mixer, clock = paced()

@@ -163,9 +163,10 @@ def test_a_structured_call_amid_the_thoughts_does_not_end_them():
 
 
 @pytest.mark.parametrize("reason", ["stop", "length"])
-def test_without_an_end_of_the_block_all_of_it_is_reasoning(reason):
+def test_without_an_end_of_the_block_all_of_it_is_reasoning(reason, caplog):
     events = read([chunk(content="Good evening."), chunk(reason)])
     assert events == [ReasoningDelta("Good evening."), Finish(reason)]
+    assert ("no end of the thoughts came" in caplog.text) == (reason == "stop")
 
 
 @pytest.mark.parametrize(

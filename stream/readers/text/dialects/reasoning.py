@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Container
 
@@ -12,6 +13,8 @@ from stream.readers.text.patterns import Run, Shape, is_token, marker_pattern, n
 from stream.readers.text.tags import PAIR_ENDS, THOUGHT_ENDS, ends_thought
 
 __all__ = ["BLOCKS", "ROWS", "drop_end", "read_block", "reasoning_block", "template_block"]
+
+logger = logging.getLogger(__name__)
 
 # Opening and closing markers. The first three also occur in prose, so they count at the start of a line only.
 BLOCKS = {
@@ -75,7 +78,14 @@ def drop_end(parser: Parser, row: Dialect, marker: str) -> bool:
 def template_block(parser: Parser) -> Reading[None]:
     """Read a block that the prompt has opened."""
     parser.commit()
-    marker = yield from reasoning_block(parser, _ANY_END, _Ends())
+    try:
+        marker = yield from reasoning_block(parser, _ANY_END, _Ends())
+    except CutOff:
+        if (parser.passed or parser.buffer) and not (parser.was_cut or parser.sink.has_calls):
+            logger.warning(
+                "no end of the thoughts came, so nothing of the answer is spoken: is start='reasoning' right?"
+            )
+        raise
     parser.take(len(marker))
     parser.recording = True
     parser.line.only_reasoning = True
