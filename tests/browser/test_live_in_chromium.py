@@ -228,6 +228,19 @@ LABELS = """() => {
 LAST_ANSWER = "[...document.querySelectorAll('.answer')].at(-1)"
 
 
+def test_a_waiting_sound_that_is_only_planned_is_not_shown(open_page):
+    slow = [replace(script, tool_s=2.0, tokens_per_s=100.0) for script in built_in_scripts()]
+    with live_server(scripts=slow) as server:
+        page = open_page(server.url)
+        ask(page, 0)
+        planned = "live.events.some(each => each.type === 'cues.span' && each.cue === 'working')"
+        until(page, f"{planned} && live.events.some(each => each.type === 'cues.tool_result')")
+        shown = page.evaluate("[document.querySelector('#log').innerText, [...live.timeline.cues.values()]]")
+        page.close()
+    assert "tool_call" in shown[0]
+    assert "working" not in str(shown)
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_ten_turns_are_followed_with_their_words_calls_and_cues_in_order_and_labels_apart(
     open_page, width, height, tmp_path

@@ -1,12 +1,12 @@
 // The page of `cues live`: asks, plays what comes, and shows it.
 "use strict";
 
-const RATE_HZ = 24000, LATE_S = 0.15;
+const RATE_HZ = 24000, LATE_S = 0.15, SOON_S = 0.5;
 const at = (id) => document.getElementById(id);
 const timeline = new Timeline(at("timeline"));
 const worker = new Worker("worker.js");
-const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, peak: 0, lateS: null, error: null,
-  words: [], due: [], cues: new Map() };
+const state = { turn: 0, running: false, open: false, heardS: 0, mixedS: 0, reportedAt: 0, peak: 0, lateS: null,
+  error: null, words: [], due: [], cues: new Map(), planned: new Map() };
 // For tests and for the console.
 window.live = { state, timeline, context: null, player: null, events: [], report: null };
 
@@ -172,15 +172,22 @@ function hear(text, atS) {
 
 function bare(text) { return text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ""); }
 
-// A line for each cue, where it began; its cause is known at the end of the turn.
-function showCue({ number, cue, start_s, end_s }) {
+// A line for each cue, where it began; its cause is known at the end of the turn. A waiting sound is planned long before: it is
+// shown when it comes, if it does.
+function showCue(event) {
+  const { number, cue, start_s, end_s } = event;
   const known = state.cues.get(number);
+  state.planned.delete(number);
   if (end_s !== null && end_s <= start_s) {
     known?.remove();
     state.cues.delete(number);
+  } else if (!known && start_s > state.mixedS + SOON_S) {
+    state.planned.set(number, event);
+    return;
   } else if (!known) {
     state.cues.set(number, Object.assign(note(`♪ ${cue} at ${start_s.toFixed(2)} s`, "cue"), { cue, startS: start_s }));
   }
+  timeline.cue(event);
 }
 
 function explainCue({ cue, onset_s, delay_ms, cause }) {
@@ -195,7 +202,7 @@ const shown = {
     state.bufferMs = buffer_ms;
     window.live.player?.port.postMessage({ restart: true });
     timeline.clear();
-    Object.assign(state, { turn: 0, words: [], due: [], cues: new Map() });
+    Object.assign(state, { turn: 0, mixedS: 0, words: [], due: [], cues: new Map(), planned: new Map() });
     at("answers").textContent = `${answers}; ${speaker}`;
     at("scripts").replaceChildren(...scripts.map(scriptButton));
     const isLive = scripts.length === 0;
@@ -205,7 +212,7 @@ const shown = {
     if (problem) { note(`pack: ${problem}`, "error"); }
   },
   "live.turn": ({ turn, text, at_s }) => {
-    Object.assign(state, { turn, running: true, answer: null, error: null, words: [], due: [], cues: new Map() });
+    Object.assign(state, { turn, running: true, answer: null, error: null, words: [], due: [], cues: new Map(), planned: new Map() });
     at("interrupt").disabled = false;
     line("you", text);
     timeline.begin(at_s, text);
@@ -221,7 +228,7 @@ const shown = {
   },
   "unmute.response.text.delta.ready": ({ delta, at_s }) => { timeline.text(at_s); say(delta); },
   "response.text.delta": ({ delta, at_s }) => { timeline.word(at_s, delta); hear(delta, at_s); },
-  "cues.span": (event) => { timeline.cue(event); showCue(event); },
+  "cues.span": showCue,
   "unmute.interrupted_by_vad": ({ at_s }) => { timeline.fault(at_s); note("interrupted"); },
   error: ({ message, at_s }) => { timeline.fault(at_s); state.error = message; note(message, "error"); },
   "live.pack": ({ problem }) => {
@@ -265,7 +272,9 @@ worker.onmessage = ({ data }) => {
     for (const { position, samples, mixed, speech, lateS } of data.levels) {
       timeline.level(position / RATE_HZ, samples / RATE_HZ, mixed, speech);
       state.lateS = Math.max(lateS, state.lateS ?? 0);
+      state.mixedS = (position + samples) / RATE_HZ;
     }
+    for (const event of state.planned.values()) { if (event.start_s <= state.mixedS) { showCue(event); } }
   } else if (data.closed) {
     if (state.running) { silence(); note("the connection was lost", "error"); }
     if (state.open) { note("a new conversation begins when it is back"); }
