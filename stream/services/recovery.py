@@ -63,8 +63,9 @@ class Recovery(Wrapper):
 
     An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty, and
     so does a call that the model only tells of, if no `ToolRunner(told="run")` runs it. A question with tools is
-    repeated once without them. If that answer is empty, too, or there were no tools, the fallback is tried. An answer
-    with any content is never repeated.
+    repeated once without them. If that answer is empty, too, or there were no tools, the fallback is tried; one that
+    ends with its tools' results and no word is asked once more, without tools. An answer with any content is never
+    repeated.
 
     Parameters
     ----------
@@ -164,11 +165,30 @@ class Recovery(Wrapper):
             logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
             return
         names = {tool.name for tool in runner.tools}
-        async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
+        answer, added = _Answer(), list[Message]()
+        async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), added=added, **fields)) as events:
             async for event in events:
                 if isinstance(event, ToolResult) and event.tool_name in names:
                     self.attempts.result(self.model, event)
+                answer.note(event)
                 yield event
+        if answer.is_missing and self._retry:
+            direct = with_guidance([*messages, *added], DIRECT_ANSWER)
+            async with aclosing(self._source.chat(direct, **fields)) as events:
+                async for event in events:
+                    yield event
+
+
+class _Answer:
+    """Whether words follow the results of tools."""
+
+    is_missing = False
+
+    def note(self, event: ServiceEvent) -> None:
+        if isinstance(event, ToolResult) and not event.by_server:
+            self.is_missing = True
+        elif isinstance(event, StreamFailed) or (isinstance(event, TextDelta) and event.text.strip()):
+            self.is_missing = False
 
 
 class _Attempt:
@@ -179,12 +199,14 @@ class _Attempt:
         self.seconds = 0.0
         self.held: list[ServiceEvent] = []
         self.ok, self.empty = False, True
+        self._answer = _Answer()
 
     async def watch(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
         has_failed = False
         async with aclosing(events):
             async for event in events:
                 has_failed = has_failed or isinstance(event, StreamFailed)
+                self._answer.note(event)
                 self.empty = self.empty and not has_failed and not self._has_content(event)
                 if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
                     self.held.append(event)
@@ -193,7 +215,7 @@ class _Attempt:
                     yield earlier
                 self.held.clear()
                 yield event
-        self.ok = not self.empty and not has_failed
+        self.ok = not (self.empty or has_failed or self._answer.is_missing)
         self.seconds = self._now() - self._start_s
 
     def _has_content(self, event: ServiceEvent) -> bool:

@@ -248,7 +248,7 @@ class ToolTiers(Wrapper):
         if isinstance(choice, dict):
             forced = choice["function"]["name"]
             chosen = tuple(tool for tool in every if tool in chosen or tool.name == forced)
-        elif not chosen:
+        elif not chosen and choice != "none":  # which keeps a fallback out, too
             fields.pop("tool_choice", None)
         async with aclosing(self._source.chat(messages, tools=chosen, **fields)) as events:
             async for event in events:

@@ -1,12 +1,13 @@
 """Empty answers: detected, asked again without tools, and the fallback."""
 
+import asyncio
 import logging
 
 import pytest
 
 import stream
 from stream.errors import StreamTypeError
-from stream.events import EmptyToolCalls, StreamFailed
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
 from stream.services.recovery import DIRECT_ANSWER
 from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, recovering, says, tool
 
@@ -122,6 +123,56 @@ def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_
     assert len(loads) == 2
     assert exchange.text == "The web says so." * 2
     assert [result[0] for result in exchange.results] == ["web_search", "web_search"]
+
+
+@pytest.mark.parametrize("says_more", [True, False])
+def test_a_fallback_that_says_nothing_after_its_results_is_asked_once_more_without_tools(says_more):
+    asked = []
+
+    class CallsAndIsSilent:
+        model = "m"
+
+        async def chat(self, messages, *, tools=None, **_fields):
+            asked.append((messages[-1]["role"], [one.name for one in tools or ()]))
+            if asked[-1] == ("user", ["web_search"]):
+                yield ToolCallStart("web_search", "1")
+                yield ToolCallEnd("web_search", "1", arguments_json="{}")
+            elif asked[-1] == ("tool", []) and says_more:
+                yield TextDelta("Brazil.")
+            yield Finish("stop")
+
+    async def ask():
+        search = tool("web_search", lambda: "Brazil won.")
+        fallback = stream.services.Fallback(load_tools=lambda: [search])
+        recovery = stream.services.Recovery(CallsAndIsSilent(), fallback=fallback)
+        return [event async for event in recovery.chat(QUESTION)], recovery.attempts.snapshot()["m"]["retry"]
+
+    events, retries = asyncio.run(ask())
+    assert asked == [("user", []), ("user", ["web_search"]), ("tool", ["web_search"]), ("tool", [])]
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["Brazil."] * says_more
+    assert retries["success"] == says_more
+
+
+@pytest.mark.parametrize("question", ["Who won yesterday?", "What is the time?"], ids=["general", "of a tier"])
+def test_tool_choice_none_keeps_the_fallback_out_behind_tiers_too(question):
+    asked = []
+
+    class Silent:
+        model = "m"
+
+        async def chat(self, _messages, *, tools=None, **_fields):
+            asked.append([one.name for one in tools or ()])
+            yield Finish("stop")
+
+    async def ask():
+        fallback = stream.services.Fallback(load_tools=lambda: [tool("web_search", lambda: "Brazil won.")])
+        tiers = stream.services.ToolTiers(stream.services.Recovery(Silent(), fallback=fallback))
+        runner = stream.ToolRunner(tiers, [tool("get_current_time", lambda: "noon")])
+        return [event async for event in runner.chat([{"role": "user", "content": question}], tool_choice="none")]
+
+    asyncio.run(ask())
+    assert asked
+    assert ["web_search"] not in asked
 
 
 def test_where_no_tool_was_chosen_the_fallback_offers_none():
