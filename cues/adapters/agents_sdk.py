@@ -1,6 +1,6 @@
 """Cues in OpenAI's Agents SDK: a `RealtimeSession` over a WebSocket.
 
-Tested with openai-agents 0.22.
+Tested with openai-agents 0.24.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Cues in the voice pipeline of OpenAI's Agents SDK: mixes into its text-to-speech, and reads calls from its runs.
 
-Tested with openai-agents 0.22.
+Tested with openai-agents 0.24.
 """
 
 import asyncio
