@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +26,8 @@ from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
 from pipecat.utils.errors import ErrorCategory
 
 from stream.events import Event, ReasoningDelta, ServiceEvent, TextDelta, ToolCallEnd, ToolCallStart
-from stream.readers.calls.values import fields_of
+from stream.readers.calls.arguments import canonical, spelled_out
+from stream.readers.calls.values import dumps, fields_of
 from stream.readers.formats.raw_text import TextReader
 from stream.readers.options import Start, Tools, checked_start
 from stream.redaction import logged_name
@@ -58,9 +60,9 @@ class TextGuard:
         self._context: LLMContext | None = None
         self.is_speculative = False  # the response answers a turn that may not have ended
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
-        self._native: dict[str, tuple[str, Any]] = {}
+        self._native: dict[str, tuple[str, str]] = {}
         self._failure = ""
-        self._ended: dict[int, tuple[dict[str, tuple[str, Any]], str, bool]] = {}  # the same, by the end frame's id
+        self._ended: dict[int, tuple[dict[str, tuple[str, str]], str, bool]] = {}  # the same, by the end frame's id
         self.failure = ""  # of the response that has ended
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
@@ -129,7 +131,9 @@ class TextGuard:
                 if is_cut:
                     self._restart()
                 reader, self._reader = self._reader, None
-                events = [] if reader is None else reader.close(None if self.failure else "stop")
+                # Beside a call of the service's, the beginning of a marker at the end of the text belongs to it.
+                reason = None if self.failure else "length" if native else "stop"
+                events = [] if reader is None else reader.close(reason)
                 frames = [*self._frames_of(events, frame), *self._end_of_thoughts()]
                 return [*frames, *await self._run_calls(native), frame]
         return [frame]
@@ -162,10 +166,11 @@ class TextGuard:
         if call_id is None or event.arguments is None:
             _log(event.tool_name, "only told of" if event.told else event.status)
         else:
-            self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, event.arguments, self._context))
+            arguments = spelled_out(event.arguments, self._properties_of(event.tool_name))
+            self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, arguments, self._context))
         return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
 
-    async def _run_calls(self, native: dict[str, tuple[str, Any]]) -> list[Frame]:
+    async def _run_calls(self, native: dict[str, tuple[str, str]]) -> list[Frame]:
         """Have the service run what it has not run itself; the frames for what does not run."""
         calls: list[FunctionCallFromLLM] = []
         dropped: list[Frame] = []
@@ -194,14 +199,20 @@ class TextGuard:
         offered = self._offered()
         return "" if offered and (name in offered or not self._llm.has_function(name)) else "not offered"
 
+    def _properties_of(self, name: str) -> Mapping[str, Any]:
+        """The arguments that the schema of an offered tool names."""
+        offered = (self._context and self._context.tools) or ToolsSchema([])
+        found = next((tool.properties for tool in offered.standard_tools if tool.name == name), None)
+        custom = (tool for tool in _custom(offered) if tool.get("name") == name)
+        return found or next((fields_of(fields_of(tool.get("parameters")).get("properties")) for tool in custom), {})
+
     def _offered(self) -> list[str]:
         """The names of the tools that the response may call, as far as they are known."""
         context = self._context
         if self._llm is None or context is None or context.tool_choice == "none":
             return []
         offered = context.tools or ToolsSchema([])
-        custom = [tool for tools in (offered.custom_tools or {}).values() for tool in tools]
-        names = [fields_of(fields_of(tool).get("function") or tool).get("name") for tool in custom]
+        names = [tool.get("name") for tool in _custom(offered)]
         own = self._llm.get_llm_adapter().builtin_tools  # such as `cancel_…`; they are no part of the context
         return [*own, *(tool.name for tool in offered.standard_tools), *filter(None, names)]
 
@@ -231,8 +242,14 @@ class TextGuard:
         self._same.pop(call.tool_call_id, None)
 
 
-def _said(call: FunctionCallFromLLM) -> tuple[str, Any]:
-    return call.function_name, call.arguments  # which may be any JSON, as the model wrote it
+def _custom(offered: ToolsSchema) -> list[Mapping[str, Any]]:
+    """The tools that are written as a service's API wants them."""
+    tools = [tool for tools in (offered.custom_tools or {}).values() for tool in tools]
+    return [fields_of(fields_of(tool).get("function") or tool) for tool in tools]
+
+
+def _said(call: FunctionCallFromLLM) -> tuple[str, str]:
+    return call.function_name, canonical(dumps(call.arguments), typed=False)  # tags hold every value as text
 
 
 def _log(name: str, why: str) -> None:

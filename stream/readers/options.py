@@ -14,6 +14,7 @@ __all__ = [
     "Start",
     "Tools",
     "checked_start",
+    "declared_name",
     "declared_names",
 ]
 
@@ -46,10 +47,11 @@ def declared_names(tools: Tools) -> frozenset[str] | None:
         raise StreamTypeError(f"tools: {tools!r} is one tool, not a collection of tools")
     if not isinstance(tools, Iterable):
         raise StreamTypeError(f"tools: {tools!r} is not a collection of names, tool dicts or objects with a name")
-    return frozenset(_name(tool) for tool in tools)
+    return frozenset(map(declared_name, tools))
 
 
-def _name(tool: object) -> str:
+def declared_name(tool: object) -> str:
+    """Return the name of a declared tool; raises `StreamTypeError` if it has none."""
     name: object = tool
     if isinstance(tool, Mapping):
         inner = tool.get("function", tool.get("custom"))

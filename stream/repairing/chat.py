@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from stream.checks import check_choice
@@ -11,7 +11,7 @@ from stream.events import Event, ToolCallEnd
 from stream.readers.calls.values import NOTHING, dumps, fields_of, listed
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.failures import failed_by
-from stream.readers.options import Start, Tools, checked_start, declared_names
+from stream.readers.options import Start, Tools, checked_start, declared_name, declared_names
 from stream.repairing.choice import Choice
 from stream.request_bodies import asks_for_data
 
@@ -45,7 +45,9 @@ class ChatRepair:
         check_choice("told", told, ("hide", "run"))
         check_choice("without_tools", without_tools, ("drop", "pass"))
         check_choice("not_offered", not_offered, ("drop", "pass"))
+        tools = tuple(tools) if isinstance(tools, Iterable) and not isinstance(tools, str | bytes | Mapping) else tools
         self.offered = declared_names(tools)
+        self._properties = {declared_name(tool): _properties_of(tool) for tool in tools or ()}
         self._runs_told, self._passes_unknown = told == "run", not_offered == "pass"
         self._passes_all = self.offered is None and without_tools == "pass"
         self._start = checked_start(start)
@@ -59,9 +61,9 @@ class ChatRepair:
         """A repair for the answer to a request: offered is what its body says, and JSON that it asks for stays."""
         offered = [*listed(body.get("tools")), *listed(body.get("functions"))]
         named = [fields_of(tool.get(str(tool.get("type")))) or tool for tool in map(fields_of, offered)]
-        names = [tool["name"] for tool in named if isinstance(tool.get("name"), str) and tool["name"]]
+        tools = [tool for tool in named if isinstance(tool.get("name"), str) and tool["name"]]
         is_none = body.get("tool_choice") == "none"
-        made = cls(None if not offered else [] if is_none else names, **options)
+        made = cls(None if not offered else [] if is_none else tools, **options)
         made._passes_all |= asks_for_data(body)
         return made
 
@@ -106,7 +108,7 @@ class ChatRepair:
         return one.replaced(choice, own)
 
     def _choice(self, index: object = 0) -> Choice:
-        return Choice(self.offered, self._fault, self._start, index)
+        return Choice(self.offered, self._fault, self._start, self._properties, index)
 
     def _fault(self, call: ToolCallEnd) -> str:
         """Why a call written as text is dropped; `""` if it goes out."""
@@ -198,3 +200,11 @@ def _like(chunk: Any, fields: dict[str, Any]) -> Any:
         return type(chunk).model_validate(fields)
     except ValueError:  # of a server with values of its own
         return type(chunk).model_construct(**fields)
+
+
+def _properties_of(tool: Any) -> Mapping[str, Any]:
+    """The arguments that a tool's JSON Schema names."""
+    fields = fields_of(tool)
+    inner = fields_of(fields.get("function")) or fields
+    schema = inner.get("parameters") or inner.get("input_schema") or getattr(tool, "parameters", None)
+    return fields_of(fields_of(schema).get("properties"))

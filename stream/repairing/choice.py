@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.readers.calls.arguments import spelled_out
 from stream.readers.calls.fragments import function_of, is_empty_object
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
@@ -44,9 +45,14 @@ class Choice:
     """
 
     def __init__(
-        self, offered: frozenset[str] | None, fault: Callable[[ToolCallEnd], str], start: Start, index: object = 0
+        self,
+        offered: frozenset[str] | None,
+        fault: Callable[[ToolCallEnd], str],
+        start: Start,
+        properties: Mapping[str, Mapping[str, Any]],
+        index: object = 0,
     ) -> None:
-        self._fault, self._index = fault, index
+        self._fault, self._properties, self._index = fault, properties, index
         self.reader = OpenAIReader(offered, start=start)
         self.reader.reads_one = True
         self._calls = 0  # that have gone out
@@ -281,6 +287,9 @@ class Choice:
         """A whole call as a delta."""
         index, self._calls = self._calls, self._calls + 1
         kind, arguments = "function", {"arguments": call.arguments_json}
+        if call.from_text and call.arguments and (properties := self._properties.get(call.tool_name)):
+            spelled = spelled_out(call.arguments, properties)
+            arguments = arguments if spelled == call.arguments else {"arguments": dumps(spelled)}
         if not call.from_text and call.tool_name in self._custom:
             kind, arguments = "custom", {"input": (call.arguments or {}).get("input", call.arguments_json)}
         own_id = call.tool_call_id or new_call_id()

@@ -303,6 +303,22 @@ def test_an_empty_object_in_place_of_arguments_that_come_later_does_not_go_out_b
     assert reasons == ["tool_calls"]
 
 
+def test_values_in_tags_have_the_types_of_the_schema():
+    """Tags hold every value as text, and `false` as text would be true."""
+    types = {"percent": ["integer", "null"], "on": "boolean", "name": "string", "rest": "object"}
+    schema = {"type": "object", "properties": {key: {"type": one} for key, one in types.items()}}
+    values = {"percent": "40", "on": "False", "name": "1", "rest": '{"a": 1}', "other": "2"}
+    tags = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    tool = {"type": "function", "function": {"name": "dim", "parameters": schema}}
+    written = f"<tool_call>\n<function=dim>\n{tags}</function>\n</tool_call>"
+    _, _, (call,), _ = accumulated(repaired(turn(written), [tool]))
+    expected = {"percent": 40, "on": False, "name": "1", "rest": {"a": 1}, "other": "2"}
+    assert json.loads(call["arguments"]) == expected
+    whole = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": written}}]}
+    (choice,) = ChatRepair.of_request({"tools": [tool]}).whole(whole)["choices"]
+    assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"]) == expected
+
+
 @pytest.mark.parametrize("piece", ["}", "{}", "<|call|>"])
 def test_what_is_left_over_after_an_empty_object_is_dropped(piece):
     for again in ({}, {"id": "s1"}):

@@ -7,10 +7,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
-from stream.readers.calls.values import dumps, plain
+from stream.readers.calls.values import dumps, fields_of, listed, plain
 from stream.readers.text.scanner import JsonScanner
 
-__all__ = ["PYTHONS", "PartialArguments", "canonical", "read_arguments", "refuse_constant"]
+__all__ = ["PYTHONS", "PartialArguments", "canonical", "read_arguments", "refuse_constant", "spelled_out"]
 
 _EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
 _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
@@ -56,6 +56,45 @@ PYTHONS = {"True": "true", "False": "false", "None": "null"}
 def refuse_constant(constant: str) -> NoReturn:
     """Python's reader takes `NaN` and `Infinity`, which are no JSON and pass any minimum or maximum."""
     raise ValueError(constant)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+    "object": (dict,),
+    "array": (list,),
+}
+
+
+def spelled_out(arguments: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments; text in place of another type of JSON Schema is replaced by the value that it spells.
+
+    Tags hold every value as text: `false` as text would be true in most languages.
+
+    Examples
+    --------
+    >>> spelled_out({"on": "False", "name": "1"}, {"on": {"type": "boolean"}, "name": {"type": "string"}})
+    {'on': False, 'name': '1'}
+    """
+    found = dict(arguments)
+    for key, value in arguments.items():
+        types = _types_of(properties.get(key)) if isinstance(value, str) else set()
+        if types and "string" not in types:
+            with suppress(ValueError, RecursionError):
+                read = json.loads(PYTHONS.get(value.strip(), value), parse_constant=refuse_constant)
+                if any(type(read) in _TYPES.get(one, ()) for one in types):
+                    found[key] = read
+    return found
+
+
+def _types_of(schema: object) -> set[str]:
+    fields = fields_of(schema)
+    named = fields.get("type")
+    types = {named} if isinstance(named, str) else {one for one in listed(named) if isinstance(one, str)}
+    ways = [*listed(fields.get("anyOf")), *listed(fields.get("oneOf"))]
+    return types.union(*map(_types_of, ways[:16]))
 
 
 def _number(text: str) -> float:

@@ -26,7 +26,13 @@ from tests.support.pipecat_pipeline import run_pipeline
 
 CALL = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
 NATIVE = {"percent": 40}
-SCHEMA = {"type": "function", "function": {"name": "dim", "parameters": {"type": "object", "properties": {}}}}
+PROPERTIES = {"percent": {"type": "integer"}, "slowly": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}
+SCHEMA = {"type": "function", "function": {"name": "dim", "parameters": {"type": "object", "properties": PROPERTIES}}}
+IN_TAGS = (
+    "<tool_call>\n<function=dim>\n<parameter=percent>\n40\n</parameter>\n"
+    "<parameter=slowly>\nFalse\n</parameter>\n</function>\n</tool_call>"
+)
+TYPED = {"percent": 40, "slowly": False}
 
 
 @dataclass
@@ -203,3 +209,19 @@ def test_a_text_that_is_not_for_the_voice_stays_so():
     run_pipeline(mixer, [llm, tap, Kept(Outcome())], script)
     assert {skipped for _, skipped in seen} == {True}
     assert json.dumps([text for text, _ in seen]).count("tool_call") == 0
+
+
+@pytest.mark.parametrize(
+    "steps", [(IN_TAGS,), (IN_TAGS, TYPED), (TYPED, IN_TAGS)], ids=["text", "text first", "text last"]
+)
+def test_values_in_tags_have_the_types_of_the_schema_and_are_no_other_call_than_the_services(steps):
+    llm, outcome, _, _ = run(steps, ["Done."])
+    assert llm.ran == [TYPED]
+    assert outcome.spoken.strip() == "Done."
+
+
+@pytest.mark.parametrize("marker", ["<function", "<tool_call>", "[TOOL_CALLS]"])
+def test_a_marker_that_a_server_leaves_in_the_text_beside_its_call_is_not_spoken(marker):
+    llm, outcome, _, _ = run(["Sure.\n" + marker, NATIVE], ["Done."])
+    assert llm.ran == [NATIVE]
+    assert marker not in outcome.spoken
