@@ -89,7 +89,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         """Handle a frame; frames that are not for cues go to the wrapped mixer, and `MixerEnableFrame` to both."""
         if isinstance(frame, CueFrame):
             self.take(frame)
-            self._is_dropped = self._cut and frame.is_interruption
+            self._is_dropped = self._is_dropped or (self._cut and frame.is_interruption)
             return
         if isinstance(frame, MixerEnableFrame):
             self._cues.router.muted = not frame.enable

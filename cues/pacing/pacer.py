@@ -392,7 +392,10 @@ class Pacer:
             return end
         n_speech = min(queued, self._frame)
         frame = self._concealment.fade_in(self._padded(self._pop(n_speech)))
-        self._concealment.released(frame[:n_speech])
+        if self._muted_from and self._mixer.position + n_speech <= self._muted_from:
+            self._concealment.reset()  # an interruption fades it, though a cue may have ended the muting
+        else:
+            self._concealment.released(frame[:n_speech])
         if n_speech < self._frame and (self._speaking or self._stops):
             self.underruns += self._speaking
             self._concealment.close(frame, n_speech)

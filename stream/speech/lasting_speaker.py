@@ -43,6 +43,8 @@ class LastingSpeaker:
         self._changed = asyncio.Event()  # a speaker was opened, or the answer has ended
         self._sending = asyncio.Lock()  # opening takes a while, and text goes on meanwhile
         self._unspoken: list[str] = []  # words
+        self._n_spoken = 0  # words before them
+        self._flushed: list[int] = []  # after how many words a phrase was ended
         self._used_s = 0.0
         self._failures = 0
         self._finished = False
@@ -68,6 +70,7 @@ class LastingSpeaker:
     async def flush(self) -> None:
         """Speak the text held back."""
         if self._inner is not None and self._unspoken:
+            self._flushed.append(self._n_spoken + len(self._unspoken))
             await self._inner.flush()
 
     async def finish(self) -> None:
@@ -82,6 +85,7 @@ class LastingSpeaker:
         """Drop the answer, at a barge-in."""
         self._finished, self._sending = False, asyncio.Lock()  # the next answer waits for no text of this one
         self._unspoken.clear()
+        self._flushed.clear()
         await self._let_go()
 
     async def aclose(self) -> None:
@@ -115,8 +119,10 @@ class LastingSpeaker:
             if (end := seam.fade_out(_FADE_SAMPLES)) is not None:
                 yield Speech(end)
             if is_sounding and isinstance(inner, PhraseSpeaker):  # What has started is not repeated: its rest is lost.
-                ends = (n for n, word in enumerate(self._unspoken, 1) if inner.completes(word, n))
-                del self._unspoken[: next(ends, None)]
+                ends = (
+                    n for n, word in enumerate(self._unspoken, 1) if inner.completes(word, n) or self._is_flushed(n)
+                )
+                self._drop(next(ends, len(self._unspoken)))
             await self._replace()
         self._finished = False
         await self._let_go()
@@ -125,7 +131,17 @@ class LastingSpeaker:
         """Forget text that was spoken; a phrase has whole pieces, but may have one less space than they have."""
         n_left = len("".join(spoken.split()))
         while self._unspoken and n_left > 0:
-            n_left -= len(self._unspoken.pop(0).strip())
+            n_left -= len(self._unspoken[0].strip())
+            self._drop(1)
+
+    def _drop(self, n_words: int) -> None:
+        del self._unspoken[:n_words]
+        self._n_spoken += n_words
+        self._flushed = [end for end in self._flushed if end > self._n_spoken]
+
+    def _is_flushed(self, n: int) -> bool:
+        """Whether a phrase was ended after the first `n` words that are not spoken."""
+        return self._n_spoken + n in self._flushed
 
     async def _replace(self) -> None:
         """Open another speaker for the text that was not spoken; raises after too many attempts."""
@@ -138,8 +154,10 @@ class LastingSpeaker:
             if self._failures >= ATTEMPTS:
                 raise SpeakerError(f"{self.name} failed {self._failures} times with {''.join(words).strip()[:40]!r}")
             inner = await self._open()
-            for word in words:
+            for n, word in enumerate(words, 1):
                 await inner.send(word)
+                if self._is_flushed(n):
+                    await inner.flush()
             await (inner.finish() if self._finished else inner.flush())
 
     async def _open(self) -> Speaker:

@@ -179,6 +179,28 @@ def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next()
     assert told.journal.failure is None
 
 
+def test_a_phrase_that_was_flushed_ends_where_a_connection_that_died_in_it_is_taken_up():
+    async def go():
+        lines = []
+
+        def make():
+            lines.append(DiesInMidPhrase())
+            lines[-1].first = len(lines) == 2
+            return lines[-1]
+
+        speaker = LastingSpeaker(make, clock=LoopClock())
+        await speaker.start()
+        await speaker.send("Let me look that up")
+        await speaker.flush()
+        await speaker.send(" It is 42, and that is all.")
+        await speaker.finish()
+        async for _ in speaker:
+            pass
+        return [line.spoken for line in lines[1:]]
+
+    assert run_virtually(go) == [["Let me look that up"], ["It is 42,", "and that is all."]]
+
+
 def test_a_connection_that_breaks_off_in_mid_sound_clicks_at_neither_edge():
     told, lines = conversation(BreaksOff, [(0.0, TextDelta("Hear me out, please."))])
     assert len(lines) == 2
