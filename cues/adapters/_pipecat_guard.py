@@ -26,7 +26,7 @@ from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
 from pipecat.utils.errors import ErrorCategory
 
 from stream.events import Event, ReasoningDelta, ServiceEvent, TextDelta, ToolCallEnd, ToolCallStart
-from stream.readers.calls.arguments import canonical, spelled_out
+from stream.readers.calls.arguments import canonical, fits_types, properties_of, spelled_out
 from stream.readers.calls.values import dumps, fields_of
 from stream.readers.formats.raw_text import TextReader
 from stream.readers.options import Start, Tools, checked_start
@@ -166,7 +166,7 @@ class TextGuard:
         if call_id is None or event.arguments is None:
             _log(event.tool_name, "only told of" if event.told else event.status)
         else:
-            arguments = spelled_out(event.arguments, self._properties_of(event.tool_name))
+            arguments = spelled_out(event.arguments, fits_types(self._properties_of(event.tool_name)))
             self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, arguments, self._context))
         return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
 
@@ -202,9 +202,10 @@ class TextGuard:
     def _properties_of(self, name: str) -> Mapping[str, Any]:
         """The arguments that the schema of an offered tool names."""
         offered = (self._context and self._context.tools) or ToolsSchema([])
-        found = next((tool.properties for tool in offered.standard_tools if tool.name == name), None)
-        custom = (tool for tool in _custom(offered) if tool.get("name") == name)
-        return found or next((fields_of(fields_of(tool.get("parameters")).get("properties")) for tool in custom), {})
+        custom = {tool.get("name"): properties_of(tool) for tool in _custom(offered)}
+        standard = {tool.name: tool.properties for tool in offered.standard_tools}
+        found: Mapping[str, Any] = (custom | standard).get(name, {})
+        return found
 
     def _offered(self) -> list[str]:
         """The names of the tools that the response may call, as far as they are known."""

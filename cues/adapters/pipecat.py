@@ -15,6 +15,7 @@ import numpy as np
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
 from cues.errors import CueTypeError
 from cues.extras import require
+from cues.signal.concealment import is_audible
 from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
@@ -50,7 +51,6 @@ logger = logging.getLogger(__name__)
 
 _PAST_S = 0.04
 _TAIL_S = 0.03
-_MID_SOUND = 2e-3  # A first sample beyond this (−54 dBFS) clicks after a silence.
 _MOST_CHANNELS = 2  # The transports are mono or stereo.
 
 
@@ -138,7 +138,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         tail = np.stack([faded_continuation(past[:, n], n_tail) for n in range(channels)], axis=1)
         n_bytes = 2 * tail.size
         begin = float_of_pcm16(audio[:n_bytes]).reshape(-1, channels)
-        if np.abs(begin[0]).max() > _MID_SOUND:  # such as speech that may not be interrupted, and goes on
+        if is_audible(begin[0]):  # such as speech that may not be interrupted, and goes on
             begin *= raised_cosine(n_tail).astype(np.float32)[:, None]
         return pcm16_of_float(begin + tail) + audio[n_bytes:]
 

@@ -123,7 +123,7 @@ class SpeechBus:
 
     def release(self, now: int, n: int) -> None:
         """Fade out over `n` samples and mute; a fade-out under way goes on instead, also after `resume`."""
-        if self._muted or now < self._fade_end:  # whoever kept speech for that fade has dropped the rest
+        if self._muted or now < self._fade_end:  # its caller has kept no more speech than that fade takes
             self._muted = True
             return
         self.settle(now)

@@ -315,9 +315,7 @@ class Pacer:
         self._mixer.lead_samples = self._depth.samples
         while (speech := self._next(now)) is not None:
             yield speech
-            if self._mixer.muted_from >= 0:  # the mixer has faded it: nothing of it is to be continued
-                self._concealment.reset()
-        self._more_waits = self.queued_samples > 0 or self._continuous or self._mixer.sounds
+        self._more_waits = self.queued_samples > 0 or self._sounds
 
     def wait_s(self) -> float | None:
         """Seconds until a frame is due, ≥ 0.0; None if nothing is queued, sounds or fades. The mixing thread only."""
@@ -329,6 +327,11 @@ class Pacer:
     def _active(self) -> bool:
         """Whether frames are due without queued speech."""
         return self._continuous or self._mixer.active
+
+    @property
+    def _sounds(self) -> bool:
+        """Whether frames without speech are heard, or kept as time; a cue that waits is neither."""
+        return self._continuous or self._mixer.sounds
 
     @property
     def fades_out(self) -> bool:
@@ -350,8 +353,7 @@ class Pacer:
         if queued:
             return limit
         # While a cue only waits, less silence lies before the speech or the cue that comes.
-        sounds = self._continuous or self._mixer.sounds
-        return min(self._silence_lead - self._frame if sounds else self._frame // 2, limit)
+        return min(self._silence_lead - self._frame if self._sounds else self._frame // 2, limit)
 
     def _ahead(self, now: float) -> float:
         """Released, unheard samples; negative after they ran out."""

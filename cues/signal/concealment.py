@@ -7,7 +7,7 @@ from cues.signal.fades import raised_cosine
 from cues.signal.prediction import faded_continuation
 from cues.units import ms_to_samples
 
-__all__ = ["Concealment"]
+__all__ = ["Concealment", "is_audible"]
 
 _PAST_MS, _END_MS, _RESUME_MS, _EDGE_MS = 40.0, 10.0, 5.0, 0.5
 _AUDIBLE = 2e-3
@@ -38,7 +38,7 @@ class Concealment:
     @property
     def is_open(self) -> bool:
         """Whether the released speech clicks if no more follows."""
-        return bool(self._past) and _is_audible(self._past[-1][-self._n_edge :])
+        return bool(self._past) and is_audible(self._past[-1][-self._n_edge :])
 
     def fade_out(self, n_samples: int) -> Samples | None:
         """Fade-out for speech that stopped: float32, shape `(n_samples,)`; None if its last samples do not click."""
@@ -69,7 +69,7 @@ class Concealment:
         if not (self._is_interrupted and len(speech)):
             return speech
         self._is_interrupted = False
-        if not _is_audible(speech[: self._n_edge]):
+        if not is_audible(speech[: self._n_edge]):
             return speech
         n_resume = min(self._n_resume, len(speech))
         faded = speech.copy()
@@ -77,5 +77,6 @@ class Concealment:
         return faded
 
 
-def _is_audible(samples: Samples) -> bool:
+def is_audible(samples: Samples) -> bool:
+    """Whether samples at the edge of a silence click."""
     return bool(np.max(np.abs(samples), initial=0.0) > _AUDIBLE)

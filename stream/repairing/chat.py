@@ -8,6 +8,7 @@ from typing import Any, Literal
 from stream.checks import check_choice
 from stream.errors import StreamTypeError
 from stream.events import Event, ToolCallEnd
+from stream.readers.calls.arguments import properties_of
 from stream.readers.calls.values import NOTHING, dumps, fields_of, listed
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.failures import failed_by
@@ -47,7 +48,7 @@ class ChatRepair:
         check_choice("not_offered", not_offered, ("drop", "pass"))
         tools = tuple(tools) if isinstance(tools, Iterable) and not isinstance(tools, str | bytes | Mapping) else tools
         self.offered = declared_names(tools)
-        self._properties = {declared_name(tool): _properties_of(tool) for tool in tools or ()}
+        self._properties = {declared_name(tool): properties_of(tool) for tool in tools or ()}
         self._runs_told, self._passes_unknown = told == "run", not_offered == "pass"
         self._passes_all = self.offered is None and without_tools == "pass"
         self._start = checked_start(start)
@@ -200,11 +201,3 @@ def _like(chunk: Any, fields: dict[str, Any]) -> Any:
         return type(chunk).model_validate(fields)
     except ValueError:  # of a server with values of its own
         return type(chunk).model_construct(**fields)
-
-
-def _properties_of(tool: Any) -> Mapping[str, Any]:
-    """The arguments that a tool's JSON Schema names."""
-    fields = fields_of(tool)
-    inner = fields_of(fields.get("function")) or fields
-    schema = inner.get("parameters") or inner.get("input_schema") or getattr(tool, "parameters", None)
-    return fields_of(fields_of(schema).get("properties"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.readers.calls.arguments import spelled_out
+from stream.readers.calls.arguments import fits_types, spelled_out
 from stream.readers.calls.fragments import function_of, is_empty_object
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
@@ -237,9 +237,8 @@ class Choice:
         elif known.is_empty and place == "function" and known.ordinal not in ended and _empty_object(arguments):
             known.held, known.is_empty = {place: {field: "{}"}, "index": known.index}, False
             return None
-        elif (
-            function.get("name") or own_id or not isinstance(arguments, str | None)
-        ):  # names and ids are not sent twice
+        elif function.get("name") or own_id or not isinstance(arguments, str | None):
+            # Names and ids are not sent twice.
             written = arguments if isinstance(arguments, str) else dumps(arguments)
             fragment = {place: {field: "" if arguments is None else written}}
         known.is_empty = known.is_empty and not arguments
@@ -288,7 +287,7 @@ class Choice:
         index, self._calls = self._calls, self._calls + 1
         kind, arguments = "function", {"arguments": call.arguments_json}
         if call.from_text and call.arguments and (properties := self._properties.get(call.tool_name)):
-            spelled = spelled_out(call.arguments, properties)
+            spelled = spelled_out(call.arguments, fits_types(properties))
             arguments = arguments if spelled == call.arguments else {"arguments": dumps(spelled)}
         if not call.from_text and call.tool_name in self._custom:
             kind, arguments = "custom", {"input": (call.arguments or {}).get("input", call.arguments_json)}

@@ -23,7 +23,7 @@ from stream.events import (
     Usage,
 )
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
-from stream.readers.calls.arguments import PYTHONS, canonical, refuse_constant
+from stream.readers.calls.arguments import canonical, spelled_out
 from stream.redaction import logged_list, logged_name
 from stream.services.tool import Tool, ToolLike, as_tools
 
@@ -216,19 +216,13 @@ def _words(name: str, error: Any) -> str:
 
 def _spelled_out(arguments: Mapping[str, Any], checker: Any) -> dict[str, Any]:
     """The arguments; text that the schema rejects is replaced by the value that it spells, if the schema takes that."""
-    spelled = dict(arguments)
+
+    def fits(key: str, value: Any) -> bool:
+        return not any(error.path and error.path[0] == key for error in checker.iter_errors({key: value}))
+
     with suppress(Exception):  # of any schema; a check tells of it, and a tool checks its arguments itself
-        for key in _rejected(arguments, checker):
-            with suppress(TypeError, ValueError, RecursionError):  # no text, or no JSON
-                read = json.loads(PYTHONS.get(arguments[key], arguments[key]), parse_constant=refuse_constant)
-                if key not in _rejected({key: read}, checker):
-                    spelled[key] = read
-    return spelled
-
-
-def _rejected(arguments: Mapping[str, Any], checker: Any) -> set[str]:
-    """The arguments that do not fit a schema by themselves."""
-    return {error.path[0] for error in checker.iter_errors(arguments) if error.path}
+        return spelled_out(arguments, fits)
+    return dict(arguments)
 
 
 def _is_blank(event: ServiceEvent) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
@@ -10,7 +10,16 @@ from typing import Any, NoReturn
 from stream.readers.calls.values import dumps, fields_of, listed, plain
 from stream.readers.text.scanner import JsonScanner
 
-__all__ = ["PYTHONS", "PartialArguments", "canonical", "read_arguments", "refuse_constant", "spelled_out"]
+__all__ = [
+    "PYTHONS",
+    "PartialArguments",
+    "canonical",
+    "fits_types",
+    "properties_of",
+    "read_arguments",
+    "refuse_constant",
+    "spelled_out",
+]
 
 _EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
 _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
@@ -59,6 +68,7 @@ def refuse_constant(constant: str) -> NoReturn:
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
     "boolean": (bool,),
     "integer": (int,),
     "number": (int, float),
@@ -68,25 +78,42 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def spelled_out(arguments: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments; text in place of another type of JSON Schema is replaced by the value that it spells.
+def spelled_out(arguments: Mapping[str, Any], fits: Callable[[str, Any], bool]) -> dict[str, Any]:
+    """Return the arguments; text that does not fit its key is replaced by the value that it spells, if that fits.
 
     Tags hold every value as text: `false` as text would be true in most languages.
 
     Examples
     --------
-    >>> spelled_out({"on": "False", "name": "1"}, {"on": {"type": "boolean"}, "name": {"type": "string"}})
+    >>> spelled_out({"on": "False", "name": "1"}, fits_types({"on": {"type": "boolean"}, "name": {"type": "string"}}))
     {'on': False, 'name': '1'}
     """
     found = dict(arguments)
     for key, value in arguments.items():
-        types = _types_of(properties.get(key)) if isinstance(value, str) else set()
-        if types and "string" not in types:
+        if isinstance(value, str) and not fits(key, value):
             with suppress(ValueError, RecursionError):
                 read = json.loads(PYTHONS.get(value.strip(), value), parse_constant=refuse_constant)
-                if any(type(read) in _TYPES.get(one, ()) for one in types):
+                if fits(key, read):
                     found[key] = read
     return found
+
+
+def fits_types(properties: Mapping[str, Any]) -> Callable[[str, Any], bool]:
+    """Return a judge for `spelled_out`: whether a value is of a type that the schema of its key names, if any."""
+
+    def fits(key: str, value: Any) -> bool:
+        types = _types_of(properties.get(key))
+        return not types or any(type(value) in _TYPES.get(one, ()) for one in types)
+
+    return fits
+
+
+def properties_of(tool: Any) -> Mapping[str, Any]:
+    """Return the arguments that the JSON Schema of a tool names: of a dict in any API's form, or an object."""
+    fields = fields_of(tool)
+    inner = fields_of(fields.get("function")) or fields
+    schema = inner.get("parameters") or inner.get("input_schema") or getattr(tool, "parameters", None)
+    return fields_of(fields_of(schema).get("properties"))
 
 
 def _types_of(schema: object) -> set[str]:

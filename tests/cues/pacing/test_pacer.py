@@ -167,8 +167,8 @@ def test_while_a_cue_only_waits_little_silence_lies_before_the_speech_that_comes
     assert pacer.unheard_samples > 1320, "what sounds has the whole lead"
 
 
-@pytest.mark.parametrize("cue_s", [0.0, 0.005, 0.02, 0.03, 0.04])
-def test_a_cue_in_the_fade_of_an_interrupt_brings_nothing_of_the_old_voice_back_at_the_next_end(cue_s):
+@pytest.mark.parametrize("cue_s", [0.0, 0.005, 0.02, 0.03, 0.04, 0.49])
+def test_a_cue_in_or_after_the_fade_of_an_interrupt_brings_nothing_of_the_old_voice_back_at_the_next_end(cue_s):
     pacer, mixer, clock = paced()
     pacer.push(vowel(72000))
     ask(pacer, clock, np.arange(0.0, 1.01, 0.005))
@@ -176,22 +176,6 @@ def test_a_cue_in_the_fade_of_an_interrupt_brings_nothing_of_the_old_voice_back_
     ask(pacer, clock, np.arange(1.01, 1.01 + cue_s, 0.005))
     mixer.play(noise_cue())
     ask(pacer, clock, np.arange(1.01 + cue_s, 2.5, 0.005))
-    pacer.end()
-    assert not ask(pacer, clock, np.arange(2.5, 3.0, 0.005)).any()
-
-
-@pytest.mark.parametrize("late_s", [None, 0.01, 0.2], ids=["no late speech", "in the fade", "after the fade"])
-def test_after_an_interrupt_the_end_of_the_next_answer_brings_nothing_of_the_old_one_back(late_s):
-    pacer, mixer, clock = paced()
-    pacer.push(vowel(72000))
-    ask(pacer, clock, np.arange(0.0, 1.01, 0.005))
-    pacer.interrupt()
-    if late_s is not None:
-        ask(pacer, clock, np.arange(1.01, 1.01 + late_s, 0.005))
-        pacer.push(vowel(4800))
-    ask(pacer, clock, np.arange(1.01 + (late_s or 0.0), 1.5, 0.005))
-    mixer.play(noise_cue())  # ends the muting
-    ask(pacer, clock, np.arange(1.5, 2.5, 0.005))
     pacer.end()
     assert not ask(pacer, clock, np.arange(2.5, 3.0, 0.005)).any()
 
