@@ -12,6 +12,7 @@ from stream.events import TextDelta
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.dialect_table import Table
 from stream.readers.text.dialects import harmony, reasoning
+from stream.readers.text.dialects.blocks import to_end_of_fence
 from stream.readers.text.marked import read_marked
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import normalize
@@ -217,12 +218,15 @@ class TextMachine:
                 if scanner.done or scanner.failed:
                     break
                 yield from parser.more()
+            if parser.fence:  # documentation, to the end of the fence, and the tag's own closing marker
+                parser.spoken.update(row.closers[:1])
+                yield from to_end_of_fence(parser, parser.fence)
         self._row = None
 
     def attempt(self, row: Dialect, size: int) -> Reading[None]:
         """Read what a marker of this row and size announces; raises `NotACall` if it is text."""
         parser = self._parser
-        self._row = row
+        self._row, parser.fence = row, ""
         if not (parser.fenced or parser.nested):
             parser.attempt_at = parser.passed + parser.position
         try:

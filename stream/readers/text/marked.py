@@ -28,21 +28,24 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
         if not (yield from parser.read(shape_of(SPACE, marker))):
             break
-    shapes, fence_end = [shape for shape, _ in row.heads], None
+    shapes, opening = [shape for shape, _ in row.heads], 0
     try:
         found = yield from parser.test(*shapes)
-        if found is None and shapes and (fence_end := (yield from parser.fence())):
-            found = yield from parser.test(*shapes)
+        if found is None and shapes:
+            opening, fence = yield from parser.opens_fence()
+            found = (yield from parser.test(*shapes, ahead=opening)) if opening else None
     except CutOff:
         cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
         if cut:
             parser.new_draft().name = cut[1]
         raise
-    if found and fence_end:
+    if found and opening:
+        parser.take(opening)
+        parser.fence = fence
         parser.fenced, outer = True, parser.fenced  # a call of a tool that was not declared is documentation
         try:
             yield from row.heads[found[0]][1](parser, row, found[1])
-            yield from parser.read(fence_end)
+            yield from parser.end_fence()
         finally:
             parser.fenced = outer
     elif found:

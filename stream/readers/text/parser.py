@@ -45,6 +45,7 @@ class Parser:
         self.addressed: Draft | None = None  # announced by a header before the call in its body
         self.labelled = False  # a label stands before this
         self.fenced = False  # this is inside a code fence that may hold calls
+        self.fence = ""  # what closes the fence that is open inside the candidate for a call
         self.nested = False  # this is inside a block in a block
         self.spoken: set[str] = set()  # closing markers of blocks whose opener was text
         self.wrapped: set[str] = set()  # closing markers of wrappers that were dropped
@@ -101,15 +102,15 @@ class Parser:
                 return self.buffer[self.position]
             yield from self.more()
 
-    def test(self, *shapes: Shape) -> Reading[tuple[int, re.Match[str]] | None]:
-        """Return which of some shapes comes next, and its match, or None; nothing is read."""
+    def test(self, *shapes: Shape, ahead: int = 0) -> Reading[tuple[int, re.Match[str]] | None]:
+        """Return which of some shapes comes next, or `ahead` characters later, and its match; nothing is read."""
         while True:
-            undecided = False
+            undecided, start = False, self.position + ahead
             for number, shape in enumerate(shapes):
-                match = shape.whole.match(self.buffer, self.position)
+                match = shape.whole.match(self.buffer, start)
                 if match:
                     return number, match
-                undecided |= shape.begun.fullmatch(self.buffer, self.position) is not None
+                undecided |= shape.begun.fullmatch(self.buffer, start) is not None
             if not undecided:
                 return None
             yield from self.more()
@@ -167,23 +168,30 @@ class Parser:
             raise Unreadable
         return json.loads(text, strict=False)
 
-    def fence(self) -> Reading[Shape | None]:
-        """Read what opens a code fence around a body, as some models write; return what closes it."""
+    def opens_fence(self) -> Reading[tuple[int, str]]:
+        """Return the size of what opens a code fence around a body, and the fence; 0 and "" if none comes next."""
         found = yield from self.test(_OPENED_FENCE)
-        if not found:
-            return None
-        self.take(found[1].end(4) - self.position)
-        return shape_of(SPACE, found[1].group(2))
+        return (found[1].end(4) - self.position, found[1].group(2)) if found else (0, "")
+
+    def begin_fence(self) -> Reading[None]:
+        """Read what opens a code fence around a body, as some models write, if one comes next."""
+        size, self.fence = yield from self.opens_fence()
+        self.take(size)
+
+    def end_fence(self) -> Reading[None]:
+        """Read the end of the fence that is open, if it comes next."""
+        if self.fence:
+            yield from self.read(shape_of(SPACE, self.fence))
+            self.fence = ""
 
     def json_arguments(self, draft: Draft) -> Reading[None]:
         """Read the arguments, fenced or not, which end the call; all but objects, strings, null are `Unreadable`."""
-        fence_end = yield from self.fence()
+        yield from self.begin_fence()
         if (yield from self.skip_space()) not in '{"n':
             raise Unreadable
         draft.arguments = yield from self.json_value()
         self.settle(draft, draft.arguments)
-        if fence_end:
-            yield from self.read(fence_end)
+        yield from self.end_fence()
 
     def find(self, markers: re.Pattern[str], known: Container[str], limit: int) -> Reading[tuple[str, str]]:
         """Read up to the first marker (of `marker_pattern`); return the text before it, and the marker, not consumed.

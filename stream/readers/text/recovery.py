@@ -16,7 +16,8 @@ _LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched 
 def skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
     """End a call that cannot be read, and skip its rest: to its closing marker, else to the end of the line.
 
-    The closing marker may still come after that line, so text is held there for up to `_LONGEST_DETOUR` characters.
+    The closing marker, or the end of the fence around the call, may still come after that line, so text is held there
+    for up to `_LONGEST_DETOUR` characters.
     """
     draft, parser.draft = parser.draft or parser.new_draft(), None
     parser.commit()
@@ -48,7 +49,7 @@ def _skip_rest(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
             parser.position += len(match.group())
             return
         if marker == "\n":
-            if not row.closers:
+            if not (row.closers or parser.fence):
                 # Lines that hold nothing but the closing brackets of a bare object belong to it.
                 while brackets := (yield from parser.test(_BRACKET_LINE)):
                     parser.position = brackets[1].end() - 1
@@ -60,6 +61,9 @@ def _skip_rest(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
         found = table.row_at(match)
         if found is None:
             yield from parser.more()
+        elif found.fence and parser.fence and (yield from parser.accept(parser.fence, after_space=False)):
+            parser.held.clear()
+            parser.fence, detour = "", 0
         elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
             detour += parser.recording * len(match.group())
             parser.take(len(match.group()))

@@ -9,7 +9,8 @@ from stream.readers.text.dialects.pythonic import CODE
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import SPACE, Run, Shape, is_token, normalize
 
-__all__ = ["CITATIONS", "RESULTS", "ROWS", "drop", "drop_after_call", "drop_part", "drop_result", "drop_stray"]
+__all__ = ["CITATIONS", "RESULTS", "ROWS", "drop", "drop_after_call", "drop_part", "drop_result", "drop_stray",
+           "to_end_of_fence"]  # fmt: skip
 
 # Invented results of tools, and what a prompt holds before the conversation.
 RESULTS = {
@@ -50,8 +51,9 @@ def drop(parser: Parser, row: Dialect, marker: str) -> bool:
 @dropped_if
 def drop_stray(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop a closing marker at the start of a line, after a call, or if a call on this line lacks it."""
-    counts = parser.line.fresh or row.token or marker in parser.line.unclosed
+    counts = marker not in parser.spoken and (parser.line.fresh or row.token or marker in parser.line.unclosed)
     parser.line.unclosed.discard(marker)
+    parser.spoken.discard(marker)
     return counts
 
 
@@ -145,7 +147,7 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         raise NotACall
     if parser.is_after_call and (yield from parser.read(_RESULT)):
         parser.commit()
-        yield from _text_to(parser, fence, spoken=False)
+        yield from to_end_of_fence(parser, fence, spoken=False)
         return
     in_code = yield from parser.read(_CODE)
     if in_code or (yield from parser.read(_LANGUAGE)):
@@ -159,7 +161,7 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         finally:
             parser.fenced = False
     parser.release()
-    yield from _text_to(parser, fence, before=r"[ \t]{0,16}" if fresh else r"[ \t>]{0,16}")
+    yield from to_end_of_fence(parser, fence, before=r"[ \t]{0,16}" if fresh else r"[ \t>]{0,16}")
 
 
 def _opens(parser: Parser, *, begins: bool) -> Reading[bool]:
@@ -199,8 +201,9 @@ def _code(parser: Parser, fence: str) -> Reading[None]:
     found = yield from parser.test(shape)
     if not found:
         raise NotACall
+    parser.fence = fence
     yield from read(parser, None, found[1])
-    yield from parser.accept(fence)
+    yield from parser.end_fence()
 
 
 _BEHIND_SPACE = Shape(SPACE, Run(r"\S"))
@@ -223,7 +226,7 @@ def _read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.labelled = False
 
 
-def _text_to(parser: Parser, fence: str, *, spoken: bool = True, before: str = r"[ \t]{0,16}") -> Reading[None]:
+def to_end_of_fence(parser: Parser, fence: str, *, spoken: bool = True, before: str = r"[ \t]{0,16}") -> Reading[None]:
     """Pass, or drop, text up to the line that closes the fence."""
     closing = re.compile(rf"{before}{fence}{fence[0]}*[ \t\r]*\n?")
     line = ""

@@ -138,10 +138,9 @@ def _read_with_attributes(parser: Parser, row: Dialect, match: re.Match[str]) ->
     head, tag = (yield from parser.expect(_ATTRIBUTES_END)), tag_of(row.markers[0])
     name = _INVOKE.title(head)[0]
     if not name:
-        fence_end = yield from parser.fence()
+        yield from parser.begin_fence()
         yield from json_block(parser, row)
-        if fence_end:
-            yield from parser.read(fence_end)
+        yield from parser.end_fence()
     elif (yield from parser.skip_space()) in _BODIES:
         yield from parser.json_arguments(parser.call(name))
     elif tag:
