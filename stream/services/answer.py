@@ -34,6 +34,8 @@ __all__ = ["Answer", "run_tool", "words_of"]
 
 logger = logging.getLogger(__name__)
 
+_UNREADABLE = "unreadable_call"  # servers refuse an empty name
+
 
 @dataclass(slots=True)
 class Answer:
@@ -95,35 +97,31 @@ class Answer:
     def server_ran(self, offered: Container[str]) -> bool:
         """Whether the server ran the calls: it reported on them, or wrote text after them and announces no calls.
 
-        Never where the API says which calls are the client's. If the model wrote all of them as text, for tools that
-        are `offered`, the server does not know of them, and text after them is the model's.
+        Never where the API says which calls are the client's. If the model wrote all of them as text, and one of them
+        for a tool that is `offered` or without a name that can be read, the server does not know of them, and text
+        after them is the model's.
         """
         if calls_are_the_clients(self.reason):
             return False
-        is_written = all(call.from_text and call.tool_name in offered for call in self.calls)
+        is_ours = any(call.tool_name in offered or not call.tool_name for call in self.calls)
+        is_written = is_ours and all(call.from_text for call in self.calls)
         return self.reported or (self.said_after and not (is_written or calls_follow(self.reason)))
 
     def messages(self) -> list[Message]:
-        """The answer and its results as messages in OpenAI's form; a call without an id gets one.
-
-        A call without a name cannot be sent back; if there is no other one, the same question is asked again.
-        """
-        named = [
-            (call, call.tool_call_id or new_call_id(), self.results[place])
-            for place, call in enumerate(self.calls)
-            if call.tool_name
+        """The answer and its results as messages in OpenAI's form; a call without an id or a name gets one."""
+        calls = [
+            (replace(call, tool_name=call.tool_name or _UNREADABLE), call.tool_call_id or new_call_id())
+            for call in self.calls
         ]
-        if self.calls and not named:
-            return []
         assistant = {
             "role": "assistant",
             "content": "".join(self.text),
-            "tool_calls": [_written(call, own_id) for call, own_id, _ in named] or None,
+            "tool_calls": [_written(call, own_id) for call, own_id in calls] or None,
             self.thinking_field: "".join(self.thinking) or None,
         }
         answers = (
-            {"role": "tool", "tool_call_id": own_id, "name": result.tool_name, "content": result.content}
-            for _, own_id, result in named
+            {"role": "tool", "tool_call_id": own_id, "name": call.tool_name, "content": self.results[place].content}
+            for place, (call, own_id) in enumerate(calls)
         )
         return [present(assistant), *answers]
 

@@ -274,6 +274,38 @@ def test_a_tool_that_is_called_in_the_text_runs_whatever_words_follow_the_call(e
     assert (len(ran), len(exchange.requests)) == (asked - 1, asked)
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("beside", "ran"),
+    [
+        ('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', [1]),
+        ("<tool_call>{'name': 'look'}</tool_call>", [1]),
+        (None, []),
+    ],
+    ids=["an invented tool", "no name that can be read", "nothing but that"],
+)
+def test_an_invalid_call_in_the_text_does_not_make_the_words_behind_it_the_servers(endpoint, beside, ran):
+    runs = []
+    valid, unreadable = (
+        '<tool_call>{"name": "look", "arguments": {}}</tool_call>',
+        "<tool_call>{'name': 'look'}</tool_call>",
+    )
+    written = valid + beside if beside else unreadable
+    server = says([["say", f"{written}\nI am looking."]], [["say", "It is red."]])
+    look = tool("look", lambda: runs.append(1))
+    exchange = chat(server, endpoint=endpoint, wrap=lambda connection: stream.ToolRunner(connection, [look]))
+    assert runs == ran
+    assert exchange.text.endswith("It is red.")
+    if not beside:
+        _question, answer, reason = exchange.bodies[-1]["messages"]
+        assert answer["content"].strip() == "I am looking."
+        assert answer["tool_calls"][0]["function"]["name"] == "unreadable_call"
+        assert (reason["role"], reason["content"]) == (
+            "tool",
+            "The tool was not run: the call has no name that can be read.",
+        )
+
+
 def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
     async def go():
         async def answer():
