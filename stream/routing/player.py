@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cues.errors import MixerClosedError
 from cues.mixing.voice import Wait
+from stream.events import StreamFailed
 from stream.routing.spans import Spans
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ class CuePlayer:
         self.drop()
         now = self.now_samples()
         verdict = self._throttle.admit(name, now, most_per_minute)
+        if verdict == "thin" and isinstance(event, StreamFailed):
+            verdict = "play"  # it ends the turn, and nothing else would say so
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"

@@ -151,7 +151,7 @@ class CueRules:
     coalesce_ms : float
         A cue sounds once within this time.
     burst, sustained_per_s : int, float
-        How many cues may sound in a row, and how many per second after that.
+        How many cues may sound in a row, and how many per second after that. That of `StreamFailed` sounds always.
 
     Raises
     ------

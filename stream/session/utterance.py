@@ -47,6 +47,11 @@ class SpeechTrack:
             return self._n_words_sent > self._n_words_complete
         return not self._spoke_since_sent
 
+    @property
+    def lacks_words(self) -> bool:
+        """Whether words were sent that have not been spoken, as far as can be known."""
+        return self.awaits_speech or (self._marks_words and self._n_words_started < self._n_words_sent)
+
     def sent(self, text: str, *, is_rest: bool = False) -> None:
         """Count the words sent to the speaker; `is_rest` if nothing separates the text from the last one."""
         last = self._last_word if is_rest else ""

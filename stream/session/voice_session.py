@@ -307,8 +307,9 @@ class VoiceSession:
             return False
         if not self.journal.interrupted:
             self._utterance.track.all_passed()
-            if self._utterance.error is not None and self._router.phase != "done":
-                self._take(StreamFailed(str(self._utterance.error), code="speech"), None)
+            error, self._utterance.error = self._utterance.error, None
+            if error is not None and (self._router.phase != "done" or self._utterance.track.lacks_words):
+                self._take(StreamFailed(str(error), code="speech"), None)
             self._router.cancel()  # No outcome can come any more.
         return not self._mixer.active
 

@@ -104,6 +104,13 @@ def test_a_burst_is_thinned_to_three_and_then_to_one_a_second():
     assert pipeline.router.stats.thinned == 20 - len(sounded)
 
 
+def test_a_turn_that_fails_sounds_so_also_at_the_end_of_a_burst():
+    pipeline = Pipeline(rules=CueRules(coalesce_ms=0))
+    sounded = [cue for n in range(4) for cue in pipeline.handle(ToolCallStart("look", str(n)))]
+    assert sounded == ["tool_call"] * 3
+    assert pipeline.handle(StreamFailed("connection lost", code="connection")) == ["error"]
+
+
 def test_muted_cues_stay_silent_until_they_are_wanted_again():
     pipeline = Pipeline()
     pipeline.router.muted = True

@@ -281,6 +281,40 @@ def test_a_voice_that_speaks_all_and_then_hangs_is_given_up(speaker):
     told = run_turn(said("Let me look."), speaker=speaker(), limits=Limits(speech_s=5.0))
     assert told.journal.failure == "the speaker has sent nothing for 5 s"
     assert told.journal.heard_text == "Let me look."
+    assert told.cues == []
+
+
+class Halting(VoiceLikeSpeaker):
+    """Speaks one phrase, and hangs or dies in the next."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self._fault, self._has_spoken = fault, False
+
+    async def speak(self, phrase):
+        if self._has_spoken:
+            await self._fault()
+        self._has_spoken = True
+        async for speech in super().speak(phrase):
+            yield speech
+
+
+async def hangs():
+    await asyncio.Event().wait()
+
+
+async def dies():
+    raise SpeakerError("out of breath")
+
+
+@pytest.mark.parametrize(("fault", "says"), [(hangs, "the speaker has sent nothing for 5 s"), (dies, "out of breath")])
+def test_a_voice_that_stops_in_the_middle_of_an_answer_ends_the_turn_with_the_error_cue(fault, says):
+    told = run_turn(said("Let me look. There it is."), speaker=Halting(fault), limits=Limits(speech_s=5.0))
+    assert told.journal.heard_text == "Let me look."
+    assert told.journal.failure == says
+    assert told.cues == ["error"]
+    assert [event["message"] for event in told.events if event["type"] == "error"] == [says]
+    assert new_clicks(told.tape.mixed, told.tape.speech) == []
 
 
 def test_a_stream_that_breaks_off_sounds_so_and_keeps_what_was_said():
