@@ -27,9 +27,10 @@ __all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_t
 
 FOLLOW_UP = re.compile(
     r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|go ahead|do (it|that|so)) )+"
-    r"|(and|or|what about|how about) ((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
+    r"|(?P<adds>((and|or|but) )?(what about|how about)|and|or) "
+    r"((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
 )
-"""Questions that depend on the one before: "Yes, please", "And in the kitchen?"."""
+"""Questions that depend on the one before: "Yes, please", and those that add to it: "And in the kitchen?"."""
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 logger = logging.getLogger(__name__)
@@ -188,8 +189,8 @@ class ToolTiers(Wrapper):
     """A source that offers only the tools of the question's tier.
 
     A tool that the question or `tool_choice` names is offered, too. A general question gets no tools, but "Yes, please"
-    or "And in the kitchen?" gets those of the question before it. A tier whose patterns match no tool is a warning in
-    the log, and so are, once, the tools that belong to no tier.
+    gets those of the question before it, and "And in the kitchen?" these and its own. A tier whose patterns match no
+    tool is a warning in the log, and so are, once, the tools that belong to no tier.
 
     Parameters
     ----------
@@ -238,12 +239,15 @@ class ToolTiers(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; the tools to offer are chosen from `tools`."""
         every = self._tools if tools is None else as_tools(tools)
-        chosen: tuple[Tool, ...] = ()
+        wanted = set[str]()
         for question in (text_of(message) for message in reversed(messages) if message.get("role") == "user"):
-            chosen = await self.choose(question, every)
             said = "".join(f"{word} " for word in WORD.findall(question[:LONGEST].lower()))
-            if chosen or not FOLLOW_UP.fullmatch(said):
+            follows = FOLLOW_UP.fullmatch(said)
+            if not follows or follows["adds"]:
+                wanted |= {tool.name for tool in await self.choose(question, every)}
+            if not follows:
                 break
+        chosen = tuple(tool for tool in every if tool.name in wanted)
         choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
         if isinstance(choice, dict):
             forced = choice["function"]["name"]

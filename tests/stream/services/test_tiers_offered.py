@@ -45,6 +45,11 @@ def test_a_device_question_gets_the_device_tools_alone(endpoint, question):
         ("Turn on the lamp", ["And who was Newton?"], []),
         ("Turn on the lamp", ["Who was Newton?", "Yes, go ahead"], []),
         ("Turn on the lamp", ["Thank you!"], []),
+        ("Switch the heater off", ["Ok, go ahead"], ZWAVE),
+        ("Switch the heater off", ["Sure, go ahead"], ZWAVE),
+        ("Who painted the Mona Lisa?", ["Ok, go ahead"], []),
+        ("Turn on the lamp", ["And what about the hall?"], ZWAVE),
+        ("What time is it?", ["But what about Tokyo?"], ["get_current_datetime"]),
     ],
 )
 def test_a_follow_up_gets_the_tools_of_the_question_before_it(first, then, tools):
