@@ -138,7 +138,7 @@ class CueRouter:
             expect=self._expect,
             patience_s=lambda: self._waiting.patience_after_call_s,
         )
-        self._sounded_from: int | None = None  # onset of the waiting sound that was heard when a call began
+        self._sounded_from: int | None = None  # onset of the waiting sound that was heard while calls came
         self.limits = limits
         self._begin_on_mixer()
 
@@ -199,7 +199,7 @@ class CueRouter:
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
             case _:  # of a call, or without a cue
-                if isinstance(event, ToolCallStart) and self._waiting.covers_gap:
+                if isinstance(event, (ToolCallStart, ToolCallEnd)):
                     self._sounded_from = self._waiting.onset
                 return self._call_cues.handle(event, self._known)
         return None
@@ -212,7 +212,7 @@ class CueRouter:
 
     def _finished(self, reason: str) -> None:
         complete = [call for call in self._calls.awaited if call.is_complete and not call.is_task]
-        # A sound that began before the call does not show that the server ran it.
+        # A sound that began before the last call was complete does not show that the server ran it.
         sounds = self._waiting.onset not in (None, self._sounded_from)
         by_server = (self._turn.has_text or sounds) and not all(call.from_text for call in complete)
         is_ours = bool(complete) and not (ended_early(reason) or by_server)

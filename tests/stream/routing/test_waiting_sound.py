@@ -206,6 +206,17 @@ def test_a_finish_that_announces_no_calls_ends_the_sound(reason):
     assert not line.pass_s(10.0).any()
 
 
+@pytest.mark.parametrize("gap_s", [1.0, 5.0])
+@pytest.mark.parametrize("is_one", [True, False], ids=["arguments that take long", "a second call"])
+def test_a_sound_that_begins_while_calls_still_come_does_not_show_that_the_server_ran_them(gap_s, is_one):
+    line = Line()
+    line.handle(*(call()[:1] if is_one else call()))
+    line.pass_s(gap_s)
+    line.handle(*(call()[1:] if is_one else call("2", "write_file")), Finish("stop"))
+    assert line.router.waits
+    assert line.pass_s(6.0)[4 * RATE // 2 :].any()
+
+
 @pytest.mark.parametrize("reason", ["tool_calls", "function_call", "tool_use", "STOP", "completed", "stop"])
 def test_after_an_answer_that_ends_with_calls_their_outcomes_are_awaited(reason):
     line = Line()
