@@ -99,8 +99,11 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     """The messages with `words` added to the system prompt, or as the system prompt."""
     if not words:
         return list(messages)
-    if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
-        return [{**messages[0], "content": f"{messages[0]['content']}\n\n{words}"}, *messages[1:]]
+    first = messages[0] if messages else {}
+    content: Any = first.get("content")
+    if first.get("role") in ("system", "developer") and isinstance(content, (str, list)):
+        added = f"{content}\n\n{words}" if isinstance(content, str) else [*content, {"type": "text", "text": words}]
+        return [{**first, "content": added}, *messages[1:]]
     return [{"role": "system", "content": words}, *messages]
 
 

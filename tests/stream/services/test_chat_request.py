@@ -237,3 +237,19 @@ def test_the_openai_form_of_a_format_is_sent_as_given_and_translated_for_the_nat
     assert (sent["ollama"].get("format"), sent["chat"].get("response_format")) == (native, response_format)
     assert "response_format" not in sent["ollama"]
     assert "format" not in sent["chat"]
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("content", ["Be brief.", [{"type": "text", "text": "Be brief."}]], ids=["text", "parts"])
+def test_guidance_is_added_to_the_prompt_that_is_there(role, content):
+    prompt = {"role": role, "content": content}
+    sent = chat("ollama-plain-text", messages=[prompt, *QUESTION], tools=TOOLS, options={"guide": True}).bodies[0][
+        "messages"
+    ]
+    assert [message["role"] for message in sent] == [role, "user"]
+    said = sent[0]["content"]
+    assert type(said) is type(content)
+    if isinstance(content, list):
+        assert said[0] == content[0]
+        said = "\n\n".join(part["text"] for part in said)
+    assert said.startswith("Be brief.\n\nAvailable tools:")
