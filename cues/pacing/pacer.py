@@ -135,6 +135,7 @@ class Pacer:
         self._muted_from = 0  # sample of the output at which an interrupt's fade is over
         self._queue: deque[Samples] = deque()
         self._pushed = self._taken = 0  # each is written by one thread only
+        self._ends: deque[int] = deque()  # counts of pushed samples at which an utterance ended
         self._odd_byte = b""
         self._heard_from: float | None = None  # when playback of the released samples began
         self._released = 0  # samples since then
@@ -223,8 +224,11 @@ class Pacer:
     def end(self) -> None:
         """End the utterance: release an incomplete last frame, and count no underrun after it.
 
-        Speech that ends in mid-sound, as that of a voice that failed, fades out. The mixing thread, or one other.
+        Speech that ends in mid-sound, as that of a voice that failed, fades out over 10 ms: under the next utterance,
+        which fades in meanwhile, if one is queued in time. The mixing thread, or one other.
         """
+        if not self._ends or self._ends[-1] != self._pushed:
+            self._ends.append(self._pushed)
         self._speaking, self._ended = False, True
         self._odd_byte = b""
 
@@ -237,18 +241,22 @@ class Pacer:
             Speech to keep for the fade of `mixer.release`, 0 … 3,600,000 ms.
         """
         keep_ms = checked_number("keep_ms", keep_ms, 0.0, _LONGEST_KEPT_MS)
-        return self._clear(ms_to_samples(keep_ms, self._mixer.sample_rate))
+        keep = ms_to_samples(keep_ms, self._mixer.sample_rate)
+        self._put_back(self._speech(min(self.queued_samples, keep)))
+        return self._clear(keep)
 
     def _clear(self, keep: int) -> int:
         queued = self.queued_samples
         keep = min(queued, keep)
         kept = self._pop(keep)
         self._pop(queued - keep)
+        while self._between:
+            self._ends.popleft()
         self._put_back(kept)
         self._concealment.reset()
         self._more_waits = self._more_waits and (keep > 0 or self._active)
-        self.end()
-        self._ended = False  # the mixer fades what is kept
+        self._speaking = self._ended = False  # the mixer fades what is kept
+        self._odd_byte = b""
         return queued - keep
 
     def interrupt(self, fade_ms: float = 30.0) -> int:
@@ -261,11 +269,10 @@ class Pacer:
         self._mixer.release(fade_ms=fade_ms)
         # Not `fade_ms`: the mixer keeps to the first release, and a steep ramp ends before its fade begins.
         n_fade = max(self._mixer.muted_from - self._mixer.position, 0)
-        self._put_back(self._concealment.fade_in(self._pop(min(self.queued_samples, n_fade))))
+        self._forget_after_hole(self._ahead(self._clock()))
+        self._put_back(self._speech(min(self.queued_samples, n_fade)))
         is_open = (self._speaking or self._ended) and (self.queued_samples or self.unheard_samples)
         if is_open and self.queued_samples < n_fade:
-            for speech in tuple(self._queue):  # another thread may push
-                self._concealment.released(speech)
             end = self._concealment.fade_out(n_fade - self.queued_samples)
             if end is not None:
                 self.push(end)
@@ -276,7 +283,7 @@ class Pacer:
 
     def take(self) -> Samples:
         """Take the queued speech back. The mixing thread only."""
-        return self._pop(self.queued_samples)
+        return self._speech(self.queued_samples)
 
     def recall(self, n_instead: int = 0) -> int:
         """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only.
@@ -372,14 +379,14 @@ class Pacer:
             if self._speaking and not self._dry and self._heard_from is not None and ahead <= 0.0:
                 self.underruns += 1
                 self._dry = True
-            if self._dry and ahead <= -1.0 and not self._continuous:  # less than a sample is rounding
-                self._concealment.fade_out(0)  # nothing of the old sound begins after a hole
+            self._forget_after_hole(ahead)
             if not (self._active or self.fades_out):
                 if self._dry:
                     self._concealment.fade_out(0)
                 return None
         if math.floor(ahead) > self._limit():
             return None
+        self._forget_after_hole(ahead)
         if ahead <= 0.0:
             self._heard_from, self._released = now, 0
         self._released += self._frame
@@ -393,15 +400,37 @@ class Pacer:
                 self._dry = True
             return end
         n_speech = min(queued, self._frame)
-        frame = self._concealment.fade_in(self._padded(self._pop(n_speech)))
+        frame = self._padded(self._speech(n_speech))
         if self._muted_from and self._mixer.position + n_speech <= self._muted_from:
             self._concealment.reset()  # an interruption fades it, though a cue may have ended the muting
-        else:
-            self._concealment.released(frame[:n_speech])
         if n_speech < self._frame and (self._speaking or self._stops):
             self.underruns += self._speaking
             self._concealment.close(frame, n_speech)
         return frame
+
+    @property
+    def _between(self) -> bool:
+        """Whether the next sample of the queue is the first of an utterance."""
+        return bool(self._ends) and self._ends[0] <= self._taken
+
+    def _forget_after_hole(self, ahead: float) -> None:
+        """After a hole in the output, the sound that it cut off does not begin again."""
+        if (self._dry or self._between) and ahead <= -1.0 and not self._continuous:  # less than a sample is rounding
+            self._concealment.fade_out(0)
+
+    def _speech(self, n_samples: int) -> Samples:
+        """Take `n_samples` from the queue as they are heard, with fades where speech was cut."""
+        pieces = []
+        while n_samples:
+            while self._between:
+                self._ends.popleft()
+                self._concealment.end()
+            n_piece = min(n_samples, self._ends[0] - self._taken) if self._ends else n_samples
+            piece = self._concealment.fade_in(self._pop(n_piece))
+            self._concealment.released(piece)
+            pieces.append(piece)
+            n_samples -= n_piece
+        return _joined(pieces)
 
     def _padded(self, speech: Samples) -> Samples:
         return speech if len(speech) == self._frame else np.pad(speech, (0, self._frame - len(speech)))
@@ -417,13 +446,17 @@ class Pacer:
             pieces.append(head)
             self._taken += len(head)
             n_samples -= len(head)
-        return pieces[0] if len(pieces) == 1 else np.concatenate([_NO_SPEECH, *pieces])
+        return _joined(pieces)
 
     def _put_back(self, speech: Samples) -> None:
         """Put what `_pop` returned back in front of the queue."""
         if len(speech):
             self._queue.appendleft(speech)
             self._taken -= len(speech)
+
+
+def _joined(pieces: list[Samples]) -> Samples:
+    return pieces[0] if len(pieces) == 1 else np.concatenate([_NO_SPEECH, *pieces])
 
 
 _NO_SPEECH: Samples = np.zeros(0, dtype=np.float32)

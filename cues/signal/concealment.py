@@ -27,24 +27,26 @@ class Concealment:
         """Forget the past speech and a pending fade-in."""
         self._past: list[Samples] = []
         self._is_interrupted = False
+        self._gain = self._tail = _NOTHING  # the rest of a fade-in, and of what fades out under it
 
     def released(self, speech: Samples) -> None:
         """Keep released speech as context; it is not copied."""
-        if self._past and len(speech) < self._n_past:
-            self._past = [*self._past[-2:], speech]
-        else:
-            self._past = [speech]
+        self._past.append(speech)
+        n_more = sum(map(len, self._past)) - self._n_past
+        while n_more >= len(self._past[0]):
+            n_more -= len(self._past.pop(0))
 
     @property
     def is_open(self) -> bool:
         """Whether the released speech clicks if no more follows."""
-        return bool(self._past) and is_audible(self._past[-1][-self._n_edge :])
+        return is_audible(_last(self._past, self._n_edge))
 
     def fade_out(self, n_samples: int) -> Samples | None:
         """Fade-out for speech that stopped: float32, shape `(n_samples,)`; None if its last samples do not click."""
         if not self._past:
             return None
-        is_open, past, self._past = self.is_open, np.concatenate(self._past)[-self._n_past :], []
+        is_open, past = self.is_open, _last(self._past, self._n_past)
+        self.reset()
         self._is_interrupted = True
         if not is_open:
             return None
@@ -62,21 +64,45 @@ class Concealment:
         frame[n_speech:] = end
         if len(end) < self._n_resume:  # so short a fade clicks: the speech before it fades, too
             n_fade = min(self._n_end, len(frame))
-            frame[-n_fade:] *= raised_cosine(n_fade)[::-1].astype(np.float32)
+            frame[-n_fade:] *= _rise(n_fade)[::-1]
+
+    def end(self) -> None:
+        """End an utterance: if it stopped in mid-sound, it fades out under the next one, which fades in meanwhile."""
+        past = self._past
+        tail = self.fade_out(self._n_end)
+        if tail is not None:
+            # Equal gain: the sum stays within ±1.0, and a sound that goes on after all hardly changes.
+            self._past, self._gain, self._tail = past, _rise(self._n_end), tail
 
     def fade_in(self, speech: Samples) -> Samples:
-        """`speech`, faded in if it is the first after an underrun and would click."""
-        if not (self._is_interrupted and len(speech)):
+        """`speech`, faded in if it is the first after an underrun or an end and would click, however it is cut."""
+        if not len(speech):
             return speech
+        if self._is_interrupted and not len(self._gain) and is_audible(speech[: self._n_edge]):
+            self._gain, self._tail = _rise(self._n_resume), np.zeros(self._n_resume, dtype=np.float32)
         self._is_interrupted = False
-        if not is_audible(speech[: self._n_edge]):
+        n_fade = min(len(self._gain), len(speech))
+        if not n_fade:
             return speech
-        n_resume = min(self._n_resume, len(speech))
         faded = speech.copy()
-        faded[:n_resume] *= raised_cosine(n_resume).astype(np.float32)
+        faded[:n_fade] = faded[:n_fade] * self._gain[:n_fade] + self._tail[:n_fade]
+        self._gain, self._tail = self._gain[n_fade:], self._tail[n_fade:]
         return faded
 
 
 def is_audible(samples: Samples) -> bool:
     """Whether samples at the edge of a silence click."""
     return bool(np.max(np.abs(samples), initial=0.0) > _AUDIBLE)
+
+
+def _rise(n_samples: int) -> Samples:
+    return raised_cosine(n_samples).astype(np.float32)
+
+
+def _last(pieces: list[Samples], n_samples: int) -> Samples:
+    """The last `n_samples` of a sound in pieces."""
+    whole = pieces[-1] if pieces and len(pieces[-1]) >= n_samples else np.concatenate([_NOTHING, *pieces])
+    return whole[-n_samples:]
+
+
+_NOTHING: Samples = np.zeros(0, dtype=np.float32)

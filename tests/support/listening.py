@@ -37,6 +37,15 @@ def last_sound(samples, threshold=1e-4):
     return int(found[-1]) if len(found) else -1
 
 
+def splatter_db(x, above_hz, sample_rate=RATE):
+    """Energy above a frequency relative to 10 ms of the tone (its largest 10 ms)."""
+    spectrum = np.abs(np.fft.rfft(np.pad(x.astype(np.float64), 4000))) ** 2
+    hz = np.fft.rfftfreq(len(x) + 8000, 1 / sample_rate)
+    window = sample_rate // 100
+    loudest = np.convolve(x.astype(np.float64) ** 2, np.ones(window), "valid").max() * (len(x) + 8000) / 2
+    return 10 * np.log10(spectrum[hz > above_hz].sum() / loudest)
+
+
 def new_clicks(mixed, alone, rate=RATE):
     """Clicks of the mix that the speech alone does not have (within 5 ms), but for its two ends."""
     known = find_clicks(alone, rate)

@@ -1,13 +1,15 @@
 """OpenAI Realtime: the recorded events in, frames with cues out, and what the server learns of a barge-in."""
 
 import asyncio
+import base64
 
 import numpy as np
 import pytest
 
 from cues.adapters.realtime import RealtimeCues
+from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
 from tests.support.realtime_server import recorded, spoken
 from tests.support.turn_matrix import Played
 from tests.support.virtual_loop import LoopClock, run_virtually
@@ -168,6 +170,31 @@ def test_an_error_while_a_response_or_a_tool_is_under_way_ends_no_wait():
         assert voice.router.phase == "working", "the tool runs on"
 
     converse(script)
+
+
+def test_an_answer_that_is_cut_off_in_mid_sound_fades_out_under_the_next_one_that_is_queued():
+    tone = 0.4 * np.sin(2 * np.pi * 220 * np.arange(RATE) / RATE)
+    tone[:480] *= raised_cosine(480)
+    tone[-480:] *= raised_cosine(480)[::-1]
+
+    def answer(name, samples, status):
+        of = {"response_id": name, "item_id": f"item {name}", "output_index": 0, "content_index": 0}
+        yield {"type": "response.created", "response": {"id": name, "status": "in_progress"}}
+        delta = base64.b64encode(pcm16_of_float(samples)).decode()
+        yield {"type": "response.output_audio.delta", "delta": delta, **of}
+        yield {"type": "response.output_audio.done", **of}
+        yield {"type": "response.done", "response": {"id": name, "status": status, "output": []}}
+
+    async def script(voice, clock, _):
+        await feed(voice, answer("a", tone[:19325], "incomplete"))
+        await clock.sleep(0.3)
+        await feed(voice, answer("b", tone, "completed"))
+        await clock.sleep(1.4)
+
+    played, voice, _ = converse(script)
+    assert splatter_db(np.append(tone[:19325], tone), 4000) > -40, "what it would be without"
+    assert splatter_db(played.signal(), 4000) < -65, "the noise of int16"
+    assert voice.pacer.underruns == 0
 
 
 def test_events_after_the_close_do_nothing():

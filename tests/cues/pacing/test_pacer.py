@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import cues
 from cues.meters.clicks import find_clicks
+from tests.support.listening import splatter_db
 from tests.support.mixing_scripts import noise_cue, speech, tone
 
 
@@ -356,6 +357,95 @@ def test_a_voice_that_ends_in_mid_sound_fades_out_and_is_no_underrun(n_samples, 
     np.testing.assert_array_equal(heard[: n_samples - 240], voice[: n_samples - 240])
     assert not heard[n_samples + 480 :].any()
     assert pacer.underruns == 0
+
+
+def ended(first, second, *, after_s, n_piece, step_s=0.01, **options):
+    """Output for a voice that ends, and the next one, pushed piece by piece `after_s` after the first."""
+    pacer, _, clock = paced(**options)
+    pacer.push(first)
+    pacer.end()
+    out = [ask(pacer, clock, np.arange(0.0, after_s, step_s))]
+    for start in range(0, len(second), n_piece):
+        pacer.push(second[start : start + n_piece])
+    pacer.end()
+    out.append(ask(pacer, clock, np.arange(after_s, 2.0, step_s)))
+    assert pacer.underruns == 0
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize("n_piece", [3, 100, 24000])
+@pytest.mark.parametrize("after_s", [0.0, 0.2, 0.37], ids=lambda s: f"after {s:g} s")
+@pytest.mark.parametrize("n_first", [9627, 9660, 10060, 10080])
+@pytest.mark.parametrize("begin", [0, 4770], ids=["from silence", "in mid-sound"])
+def test_a_voice_that_ends_in_mid_sound_fades_out_under_the_next_one_that_is_queued(n_first, begin, after_s, n_piece):
+    first, second = vowel()[:n_first], vowel()[begin:]
+    assert splatter_db(np.append(first, second), 4000) > -45, "what it would be without"
+    heard = ended(first, second, after_s=after_s, n_piece=n_piece)
+    assert splatter_db(heard, 4000) < -95
+    np.testing.assert_array_equal(heard[:n_first], first)
+    np.testing.assert_array_equal(heard[n_first + 240 : n_first + len(second)], second[240:])
+    assert not heard[n_first + len(second) :].any()
+
+
+@pytest.mark.parametrize("n_frame", [7, 240, 1000])
+def test_the_fade_between_two_voices_depends_on_no_frame(n_frame):
+    first, second = vowel()[:9627], vowel()[4827:9000]
+    expected = ended(first, second, after_s=0.0, n_piece=5000)
+    heard = ended(first, second, after_s=0.0, n_piece=5000, frame_samples=n_frame, step_s=0.0002)
+    np.testing.assert_array_equal(heard[:13700], expected[:13700])
+
+
+def test_a_sound_that_goes_on_over_an_end_hardly_changes():
+    whole = vowel()
+    heard = ended(whole[:9627], whole[9627:], after_s=0.0, n_piece=24000)
+    np.testing.assert_allclose(heard[: len(whole)], whole, atol=0.01)
+
+
+@pytest.mark.parametrize("n_second", [1, 5, 100])
+def test_a_very_short_voice_after_one_that_ends_in_mid_sound_leaves_no_edge(n_second):
+    heard = ended(vowel()[:9627], vowel()[4827 : 4827 + n_second], after_s=0.0, n_piece=1000)
+    assert splatter_db(heard, 4000) < -95
+
+
+def test_a_voice_that_ended_in_mid_sound_does_not_sound_again_after_a_hole_in_which_nobody_asked():
+    first, second = vowel()[:9600], vowel()[4827:]
+    pacer, _, clock = paced()
+    pacer.push(first)
+    pacer.end()
+    ask(pacer, clock, np.arange(0.0, 0.375, 0.01))
+    pacer.push(second)
+    pacer.end()
+    heard = ask(pacer, clock, np.arange(0.8, 2.0, 0.01))
+    assert heard[0] == 0.0
+    assert (np.abs(heard[:240]) <= np.abs(second[:240])).all()
+    np.testing.assert_array_equal(heard[240 : len(second)], second[240:])
+
+
+@pytest.mark.parametrize("n_before", [60, 240, 700])
+def test_an_interrupt_near_the_end_of_a_voice_with_the_next_one_queued_leaves_no_edge(n_before):
+    """The one that ends lies in the fade of the interrupt."""
+    pacer, _, clock = paced()
+    pacer.push(LOUD[: 4800 + n_before])
+    pacer.end()
+    pacer.push(LOUD[:9600])
+    before = ask(pacer, clock, np.arange(0.0, 0.18, 0.02))
+    assert len(before) == 4800
+    pacer.interrupt()
+    heard = np.append(before, ask(pacer, clock, np.arange(0.18, 0.5, 0.002)))
+    assert np.abs(np.diff(heard, append=0.0)).max() <= 1.01 * STEEPEST
+
+
+@pytest.mark.parametrize("n_back", [3, 7, 60, 119])
+def test_an_interrupt_when_a_voice_that_ran_dry_has_only_just_come_back_leaves_no_edge(n_back):
+    pacer, mixer, clock = paced()
+    mixer.play(tone(2400), at=240_000)  # so that frames go out
+    pacer.push(LOUD[:9700])
+    before = ask(pacer, clock, np.arange(0.0, 1.0, 0.01))
+    pacer.push(LOUD[9710 : 9710 + n_back])
+    pacer.interrupt()
+    heard = np.append(before, ask(pacer, clock, np.arange(1.0, 1.2, 0.01)))
+    assert heard[len(before) :].any()
+    assert np.abs(np.diff(heard, n=2)).max() <= 1.2 * STEEPEST * 2 * np.pi * 440.0 / 24_000
 
 
 @pytest.mark.parametrize("n_before", [9600, 9700])

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 import cues
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Envelope, LowPass, Note, Spec, Timbre
+from tests.support.listening import splatter_db
 
 RATE = 24000
 
@@ -44,15 +45,6 @@ def test_the_time_base_leaves_out_its_end_point():
     assert len(x) == 24000
     spectrum = np.abs(np.fft.rfft(x * np.hanning(len(x)), 1 << 20))
     assert np.argmax(spectrum) * RATE / (1 << 20) == pytest.approx(1000.0, abs=0.02)
-
-
-def splatter_db(x, above_hz, sample_rate=RATE):
-    """Energy above a frequency relative to 10 ms of the tone (its largest 10 ms)."""
-    spectrum = np.abs(np.fft.rfft(np.pad(x.astype(np.float64), 4000))) ** 2
-    hz = np.fft.rfftfreq(len(x) + 8000, 1 / sample_rate)
-    window = sample_rate // 100
-    loudest = np.convolve(x.astype(np.float64) ** 2, np.ones(window), "valid").max() * (len(x) + 8000) / 2
-    return 10 * np.log10(spectrum[hz > above_hz].sum() / loudest)
 
 
 def test_attack_splatters_no_more_than_a_raised_cosine_may():
