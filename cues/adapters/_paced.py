@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 import cues
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
-from cues.signal.resample import Resampler, resample
+from cues.signal.resample import resample
+from cues.signal.speech_resampler import SpeechResampler
 from stream.clock import Clock, WallClock
 from stream.routing.router import CueRouter
 
@@ -58,7 +59,7 @@ class PacedCues(PipelineCues):
         super().__init__(options, sample_rate=sample_rate, now_s=self.clock.now)
         self.pacer = self._new_pacer()
         self._fading = False
-        self._resampler: Resampler | None = None
+        self._resampler: SpeechResampler | None = None
         self.n_spoken = 0  # speech samples that were released
         self.loop: asyncio.AbstractEventLoop | None = None  # that waits
         self._news = asyncio.Event()
@@ -90,14 +91,14 @@ class PacedCues(PipelineCues):
         if self._resampler is not None and (self._resampler.from_rate, self._resampler.to_rate) != rates:
             rest = self.rest_at_own_rate()
         if sample_rate != self.sample_rate:
-            self._resampler = self._resampler or Resampler(*rates)
+            self._resampler = self._resampler or SpeechResampler(*rates)
             samples = self._resampler.feed(samples)
         return np.append(rest, samples) if len(rest) else samples
 
     def rest_at_own_rate(self) -> NDArray[np.float32]:
         """The rest of a stream of speech that has ended, as `at_own_rate` converts it."""
         resampler, self._resampler = self._resampler, None
-        return _NOTHING if resampler is None else resampler.close()
+        return _NOTHING if resampler is None else resampler.rest()
 
     def push(self, samples: NDArray[np.float32]) -> None:
         """Queue speech; after a barge-in it belongs to the next answer."""

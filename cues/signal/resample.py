@@ -12,6 +12,7 @@ __all__ = ["Resampler", "resample"]
 # ±0.01 dB up to 0.91 of the lower Nyquist frequency, 125 dB of rejection; "VHQ" rejects 170 dB for twice the time.
 _QUALITY = "HQ"
 _RATES_HZ = (1, 4_000_000)
+_NOTHING: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 
 
 def resample(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDArray[np.float32]:
@@ -42,16 +43,19 @@ class Resampler:
         """The output available after `samples`: float32, any length, empty at first."""
         return self._through(mono_float32(samples, allow_empty=True, finite=False), last=False)
 
-    def close(self) -> NDArray[np.float32]:
-        """The rest of the sound, for the exact length; afterwards no call is allowed."""
-        rest = self._through(np.zeros(0, dtype=np.float32), last=True)
+    def close(self, ahead: NDArray[np.float32] = _NOTHING) -> NDArray[np.float32]:
+        """The rest of the sound, for the exact length; afterwards no call is allowed.
+
+        Its last samples depend on what follows the sound: silence, or `ahead`, of which nothing is returned.
+        """
+        rest = self._through(ahead, last=True)
         self._closed = True
         return rest
 
     def _through(self, part: NDArray[np.float32], *, last: bool) -> NDArray[np.float32]:
         if self._closed:
             raise CueValueError("the resampler is closed; the next sound needs a new one")
-        self._n_in += len(part)
+        self._n_in += 0 if last else len(part)
         out = part.copy() if self._stream is None else np.asarray(self._stream.resample_chunk(part, last=last))
         # soxr's flush can miss the exact length by two samples, and returns nothing for an empty sound.
         wanted = (2 * self._n_in * self.to_rate + self.from_rate) // (2 * self.from_rate) - self._n_out
