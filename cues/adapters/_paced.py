@@ -100,6 +100,15 @@ class PacedCues(PipelineCues):
         resampler, self._resampler = self._resampler, None
         return _NOTHING if resampler is None else resampler.rest()
 
+    def hold_back_s(self) -> float | None:
+        """Seconds for which the samples that the resampler holds back are not needed; None if it holds none."""
+        return self.pacer.dry_s() if self._resampler is not None and self._resampler.holds_speech else None
+
+    def push_held_back(self) -> None:
+        """Queue what the resampler holds back, if no more speech comes in time; the stream may go on without a seam."""
+        if self._resampler is not None and self.hold_back_s() == 0.0:
+            self.push(self._resampler.rest())
+
     def push(self, samples: NDArray[np.float32]) -> None:
         """Queue speech; after a barge-in it belongs to the next answer."""
         if not len(samples):

@@ -109,6 +109,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             item = await self._from_inner()
             if item is not None:
                 return item
+            self._paced.push_held_back()  # a handler does not say where its speech ends
             self._frames += self._paced.frames()
             if len(self._frames) >= self._least_frames or (self._frames and not self._more_comes()):
                 frames, self._frames = self._frames, []
@@ -121,6 +122,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
                 return None
             until_ask_s = self._ask_at_s - self._paced.clock.now()
             longest_s = min(left_s, max(until_ask_s, 0.0)) if self._asked is None else left_s
+            hold_back_s = self._paced.hold_back_s()
+            longest_s = longest_s if hold_back_s is None else min(longest_s, hold_back_s)
             try:
                 await self._paced.wait(longest_s=longest_s, also=self._asked)
             except asyncio.CancelledError:  # A WebSocket's end: FastRTC calls no `shutdown` there.
@@ -203,8 +206,6 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             return None
         finally:
             self._note_reply()
-        if item is None:
-            self._paced.push(self._paced.rest_at_own_rate())
         if item is None or self._is_interrupted():
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
             return None
@@ -229,6 +230,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
     def _take(self, item: Any) -> Any:
         if isinstance(item, CloseStream):
             self._closing = item
+            self._paced.end()
             return None
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], tuple):
             self._take(item[0])

@@ -328,7 +328,15 @@ class Pacer:
         """Seconds until a frame is due, ≥ 0.0; None if nothing is queued, sounds or fades. The mixing thread only."""
         if not (self.queued_samples or self._active or self.fades_out):
             return None
-        return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
+        return max(0.0, (self._ahead(self._clock()) - self._limit(self.queued_samples)) / self._mixer.sample_rate)
+
+    def dry_s(self) -> float:
+        """Seconds until `due` releases the last unfinished speech, ≥ 0.0. The mixing thread only."""
+        if not self._speaking or self._dry:
+            return 0.0
+        n_part = self.queued_samples % self._frame
+        ahead = math.floor(self._ahead(self._clock())) + self.queued_samples - n_part
+        return max(0, ahead - self._limit(n_part)) / self._mixer.sample_rate
 
     @property
     def _active(self) -> bool:
@@ -350,9 +358,9 @@ class Pacer:
         """Whether the released speech clicks if no more follows; a voice that failed ends in mid-sound, too."""
         return (self._speaking or self._ended) and self._concealment.is_open
 
-    def _limit(self) -> int:
-        """The most released, unheard samples at which the next frame is due."""
-        limit, queued = self._depth.samples - self._frame, self.queued_samples
+    def _limit(self, queued: int) -> int:
+        """The most released, unheard samples at which the next frame is due, with so much speech queued."""
+        limit = self._depth.samples - self._frame
         if queued < self._frame and self._speaking and not self._dry:
             # An incomplete frame of an unfinished utterance: wait for the rest until the last moment. A fade-out alone
             # waits for longer: speech that comes frame by frame has no more than a frame left each time.
@@ -384,7 +392,7 @@ class Pacer:
                 if self._dry:
                     self._concealment.fade_out(0)
                 return None
-        if math.floor(ahead) > self._limit():
+        if math.floor(ahead) > self._limit(queued):
             return None
         self._forget_after_hole(ahead)
         if ahead <= 0.0:

@@ -6,13 +6,15 @@ import threading
 
 import numpy as np
 import pytest
-from fastrtc import AdditionalOutputs, AsyncStreamHandler, CloseStream, StreamHandler
+from fastrtc import AdditionalOutputs, AsyncStreamHandler, CloseStream, StreamHandler, wait_for_item
 from fastrtc.utils import player_worker_decode
 
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError, CueValueError
+from cues.signal.fades import raised_cosine
+from cues.signal.resample import resample
 from stream.events import ToolCallStart
-from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 CHUNK = round(0.02 * RATE)
@@ -109,6 +111,85 @@ def test_other_output_passes_at_once_and_the_end_comes_after_the_speech():
     heard = run(script)
     assert len(heard.other) == 1
     assert 0.85 <= heard.other[0][0] <= 1.3
+
+
+class Polled(Talker):
+    """Emits None while it has nothing: after 100 ms, as FastRTC's own examples, or at once."""
+
+    waits = True
+
+    async def emit(self):
+        if self.waits:
+            return await wait_for_item(self.items)
+        return None if self.items.empty() else self.items.get_nowait()
+
+
+class Impatient(Polled):
+    waits = False
+
+
+def emitted(inner, script, seconds, *, phone=False):
+    """Run `script(inner)`; what `emit` gave of audio until then, in one piece, and the handler."""
+
+    async def go():
+        clock = LoopClock()
+        outer = with_cues(inner, clock=clock)
+        if phone:
+            outer.phone_mode = True
+        feeding = asyncio.create_task(script(inner))
+        pieces, items = [], []
+        while clock.now() < seconds:
+            item = await outer.emit()
+            (pieces if isinstance(item, tuple) else items).append(item)
+        await feeding
+        outer.shutdown()
+        await asyncio.sleep(0)
+        return np.concatenate([samples for _, samples in pieces]), outer
+
+    return run_virtually(go)
+
+
+def long_tone(rate, seconds):
+    tone = 0.4 * np.sin(2 * np.pi * 223 * np.arange(round(seconds * rate)) / rate)
+    n_edge = rate // 20
+    tone[:n_edge] *= raised_cosine(n_edge)
+    tone[-n_edge:] *= raised_cosine(n_edge)[::-1]
+    return tone.astype(np.float32)
+
+
+@pytest.mark.parametrize("handler", [Talker, Polled, Impatient])
+@pytest.mark.parametrize(("rate", "phone"), [(16000, False), (22050, False), (24000, True)], ids=str)
+@pytest.mark.parametrize("piece_s", [0.2, 0.02], ids=["slow", "all at once"])
+def test_speech_of_another_rate_has_no_seam_between_pieces_however_long_they_take(handler, rate, phone, piece_s):
+    tone, n_piece = long_tone(rate, 2.0), round(piece_s * rate)
+
+    async def script(inner):
+        for start in range(0, len(tone), n_piece):
+            inner.items.put_nowait((rate, tone[None, start : start + n_piece]))
+            await asyncio.sleep(0.15 if piece_s > 0.1 else 0.0)
+
+    heard, outer = emitted(handler(), script, 2.6, phone=phone)
+    own_rate = 8000 if phone else RATE
+    assert splatter_db(heard, 2500, own_rate) < -90
+    assert outer.pacer.underruns == 1, "at its end: a handler has no other"
+    assert abs(len(heard) - 2.0 * own_rate) <= 0.04 * own_rate
+    np.testing.assert_allclose(heard[: 2 * own_rate], resample(tone, rate, own_rate), atol=0.001)
+
+
+@pytest.mark.parametrize("seconds", [0.03, 0.5, 0.51])
+@pytest.mark.parametrize("close", [True, False], ids=["closed", "left open"])
+@pytest.mark.parametrize("handler", [Talker, Polled, Impatient])
+def test_speech_of_another_rate_is_heard_to_its_last_sample(handler, close, seconds):
+    voice = np.full(round(16000 * seconds), 0.3, dtype=np.float32)
+
+    async def script(inner):
+        inner.items.put_nowait((16000, voice[None]))
+        if close:
+            inner.items.put_nowait(CloseStream())
+
+    heard, outer = emitted(handler(), script, 1.5)
+    assert abs(np.count_nonzero(heard > 0.2) - seconds * RATE) <= 160
+    assert outer.pacer.queued_samples == 0
 
 
 @pytest.mark.parametrize("kind", ["int16", "other rate"])

@@ -473,6 +473,23 @@ def test_small_pieces_that_come_in_time_are_released_as_they_are():
     np.testing.assert_array_equal(np.concatenate(heard)[:9600], voice)
 
 
+@pytest.mark.parametrize("active", [True, False], ids=["over a cue", "without a cue"])
+@pytest.mark.parametrize(("n_samples", "dry_after_s"), [(100, 0.0), (1000, 0.02), (1440, 0.05), (48_000, 1.99)])
+def test_it_says_when_speech_that_has_not_ended_runs_dry(n_samples, dry_after_s, active):
+    pacer, mixer, clock = paced()
+    if active:
+        mixer.play(tone(2400), at=240_000)
+        dry_after_s = dry_after_s // 0.02 * 0.02  # a frame is due 10 ms sooner
+    assert pacer.dry_s() == 0.0
+    pacer.push(vowel(60_000)[:n_samples])
+    while not pacer.underruns:
+        left_s = pacer.dry_s()
+        assert left_s == pytest.approx(100.0 + dry_after_s - clock.now_s, abs=1e-4)
+        pacer.due()
+        assert (pacer.underruns > 0) == (left_s == 0.0)
+        clock.now_s += 0.001
+
+
 def test_a_cue_after_a_hole_brings_nothing_of_the_old_voice_back():
     pacer, mixer, clock = paced()
     pacer.push(vowel()[:9600])
