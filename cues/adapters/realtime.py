@@ -69,6 +69,7 @@ class RealtimeCues(PacedWriter):
         self._n_pushed = 0
         self._is_answered = True  # whether the server answers at the end of the user's words, unasked
         self._has_response = False
+        self._response_id = ""  # of the latest audio; another response may end meanwhile, as one out of band
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
@@ -92,7 +93,7 @@ class RealtimeCues(PacedWriter):
             await self._take(told, fields)
         if kind == "error" and not (self._has_response or self.router.waits):
             self.router.end_stream()  # No answer comes; one that does all the same begins a turn.
-        if kind in _AUDIO_ENDS:
+        if kind in _AUDIO_ENDS and not self._is_of_another(fields):
             self._push(self._paced.rest_at_own_rate())
             self._paced.end()
         return events
@@ -145,15 +146,23 @@ class RealtimeCues(PacedWriter):
         if last is None or (last.content_index != index and not last.cut):
             last = SpokenItem(item_id, index, self._n_pushed, self._n_pushed)
             self._items.append(last)
-        rate = _rate_of(audio.mime)
+        rate, self._response_id = _rate_of(audio.mime), _response_id(fields)
         if not last.cut and _LOWEST_HZ <= rate <= _HIGHEST_HZ:
             whole = audio.pcm[: len(audio.pcm) // 2 * 2]
             self._push(self._paced.at_own_rate(float_of_pcm16(whole), rate))
             last.end = self._n_pushed
 
+    def _is_of_another(self, fields: Mapping[str, Any]) -> bool:
+        """Whether an event belongs to another response than the latest audio."""
+        return self._response_id not in ("", _response_id(fields) or self._response_id)
+
     def _push(self, samples: Samples) -> None:
         self._paced.push(samples)
         self._n_pushed += len(samples)
+
+
+def _response_id(fields: Mapping[str, Any]) -> str:
+    return text_of(fields.get("response_id")) or text_of(fields_of(fields.get("response")).get("id"))
 
 
 def _rate_of(mime: str) -> int:

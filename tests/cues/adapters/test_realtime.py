@@ -172,18 +172,42 @@ def test_an_error_while_a_response_or_a_tool_is_under_way_ends_no_wait():
     converse(script)
 
 
-def test_an_answer_that_is_cut_off_in_mid_sound_fades_out_under_the_next_one_that_is_queued():
+def faded_tone():
     tone = 0.4 * np.sin(2 * np.pi * 220 * np.arange(RATE) / RATE)
     tone[:480] *= raised_cosine(480)
     tone[-480:] *= raised_cosine(480)[::-1]
+    return tone
 
-    def answer(name, samples, status):
-        of = {"response_id": name, "item_id": f"item {name}", "output_index": 0, "content_index": 0}
-        yield {"type": "response.created", "response": {"id": name, "status": "in_progress"}}
-        delta = base64.b64encode(pcm16_of_float(samples)).decode()
+
+def answer(name, samples, status):
+    of = {"response_id": name, "item_id": f"item {name}", "output_index": 0, "content_index": 0}
+    yield {"type": "response.created", "response": {"id": name, "status": "in_progress"}}
+    for piece in np.split(samples, range(4800, len(samples), 4800)):
+        delta = base64.b64encode(pcm16_of_float(piece)).decode()
         yield {"type": "response.output_audio.delta", "delta": delta, **of}
-        yield {"type": "response.output_audio.done", **of}
-        yield {"type": "response.done", "response": {"id": name, "status": status, "output": []}}
+    yield {"type": "response.output_audio.done", **of}
+    yield {"type": "response.done", "response": {"id": name, "status": status, "output": []}}
+
+
+@pytest.mark.parametrize("rate", [24000, 16000, 8000, 48000])
+def test_another_response_that_ends_meanwhile_ends_no_speech(rate):
+    spoken = list(answer("a", faded_tone(), "completed"))
+    other = {"id": "out of band", "conversation_id": None, "status": "completed", "output": []}
+
+    async def script(voice, clock, _):
+        await feed(voice, [*spoken[:4], {"type": "response.done", "response": other}, *spoken[4:]])
+        await clock.sleep(1.4)
+
+    async def alone(voice, clock, _):
+        await feed(voice, spoken)
+        await clock.sleep(1.4)
+
+    played, expected = (converse(each, sample_rate=rate)[0].signal() for each in (script, alone))
+    np.testing.assert_array_equal(played, expected)
+
+
+def test_an_answer_that_is_cut_off_in_mid_sound_fades_out_under_the_next_one_that_is_queued():
+    tone = faded_tone()
 
     async def script(voice, clock, _):
         await feed(voice, answer("a", tone[:19325], "incomplete"))
