@@ -32,7 +32,10 @@ class SpeechResampler:
         self.holds_speech = False
 
     def feed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The output available after `samples`: float32, any length."""
+        """The output available after `samples`: float32, any length. NaN and infinity are taken as silence."""
+        finite = np.isfinite(samples)
+        if not finite.all():  # one of them would spread over 100 ms
+            samples = np.where(finite, samples, np.float32(0.0))
         n_kept = self._n_past + self._step
         self._past = np.concatenate([self._past, samples[-n_kept:]])[-n_kept:]
         self._n_in += len(samples)

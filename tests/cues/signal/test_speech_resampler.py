@@ -45,3 +45,16 @@ def test_the_rest_of_speech_that_stops_in_mid_sound_does_not_ring(rates, n_sampl
     stream = SpeechResampler(*rates)
     heard = np.concatenate([stream.feed(tone[:n_samples]), stream.rest()])
     np.testing.assert_allclose(heard[500:], whole[500 : len(heard)], atol=0.0003)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("rates", RATES, ids=str)
+def test_a_sample_that_is_no_number_is_silent_and_no_other_is(rates, bad):
+    voice = steady_voice(0.5, rates[0])
+    broken, silent = voice.copy(), voice.copy()
+    broken[4321 * rates[0] // 24000 :][:2] = bad
+    silent[4321 * rates[0] // 24000 :][:2] = 0.0
+    stream = SpeechResampler(*rates)
+    heard = [stream.feed(part) for part in np.array_split(broken, 7)]
+    np.testing.assert_allclose(np.concatenate([*heard, stream.rest()]), resample(silent, *rates), atol=0.02)
+    assert np.isnan(broken).any() or np.isinf(broken).any(), "the caller's samples stay as they are"
