@@ -14,6 +14,8 @@ from click.testing import CliRunner
 import cues
 from cues.cli.mix import CueAt, command
 from cues.mixing.offline import Insert, mix_recording
+from cues.signal.fades import raised_cosine
+from tests.support.listening import splatter_db
 from tests.support.mixing_scripts import noise_cue, speech, tone
 
 
@@ -92,6 +94,21 @@ def test_the_speech_is_never_overwritten(speech_wav):
 def test_silence_is_added_until_the_last_cue_has_ended():
     mixed = mix_recording(speech(4800), 24000, [Insert(cue=tone(7200), at_s=0.15)])
     assert 3600 + 7200 <= len(mixed.samples) < 3600 + 7200 + 480
+
+
+@pytest.mark.parametrize("channels", [None, 2])
+@pytest.mark.parametrize("rate", [8000, 24000, 96000])
+def test_a_recording_that_ends_in_mid_sound_before_the_last_cue_fades_out(rate, channels):
+    voice = 0.4 * np.sin(2 * np.pi * 223.3 * np.arange(rate) / rate).astype(np.float32)
+    voice[: rate // 20] *= raised_cosine(rate // 20)
+    recording = voice if channels is None else np.stack([voice, -voice][:channels], axis=1)
+    silent = cues.Cue(name="silent", samples=np.zeros(rate // 2, dtype=np.float32), sample_rate=rate)
+    mixed = mix_recording(recording, rate, [Insert(cue=silent, at_s=0.9)]).samples
+    assert mixed.shape[1:] == recording.shape[1:]
+    np.testing.assert_allclose(mixed[: rate * 8 // 10], recording[: rate * 8 // 10], atol=1e-7)
+    assert not mixed[rate + rate // 100 :].any()
+    for channel in mixed.reshape(len(mixed), -1).T:
+        assert splatter_db(channel, 2500, rate) < -90
 
 
 def test_a_limiters_delay_is_taken_off():
