@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
-from stream.readers.text.dialect import CutOff, Dialect, Draft, Reading, Unreadable
+from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable, clean_name
 from stream.readers.text.dialects.pythonic import code_body
 from stream.readers.text.dialects.reasoning import reasoning_block
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
+from stream.readers.text.patterns import SPACE, Part, Run, Shape, marker_pattern, normalize
 
 __all__ = ["GLUED", "HEADER", "ROWS", "STRIPPED", "begins_stripped"]
 
 _MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>")
-_GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
+_GLUED_TO = "assistant to="
+_GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis", _GLUED_TO)
 
 _HEADER_END = re.compile(r"[<>\n{}]")
 _HEADER_MARKS = (Shape("<|message|>"), Shape("<|channel|>"), Shape("<|constrain|>"))
@@ -85,18 +86,33 @@ def _body(parser: Parser, header: str) -> Reading[None]:
 # --- without its tokens ---------------------------------------------------------------------------------------------
 
 _ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
-_BODY = (["json", Run(r"\s{0,4}"), "{"], ["code", Run(r"\s{0,4}"), "{"], ["{"])
-_TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), _BODY]
-_CALL = Shape(Run(r"\s{0,4}"), *_TO)
+_FINAL = "assistantfinal"
+_CHANNELS = ("commentary", "analysis", "final")
+_CHANNEL = f"(?:{'|'.join(_CHANNELS)})"
+_GAP = Run(r"\s{0,4}")
+_BODY: tuple[list[Part], ...] = (["json", _GAP, "{"], ["code", _GAP, "{"], ["{"])
+_SPACED: list[list[Part]] = [[channel, _GAP, _BODY] for channel in _CHANNELS]
+_RECIPIENT_CHARACTERS = r"[^\W\d][\w.\-/:]{0,95}"
+_TO: list[Part] = ["to=", Run(_RECIPIENT_CHARACTERS), _GAP, (*_BODY, *_SPACED)]
+_CALL = Shape(_GAP, *_TO)
+# Before its channel a recipient counts if it is a function, or if the channel follows at once.
+_TO_TOOL: list[Part] = [
+    "to=",
+    Run(rf"(?:functions\.[\w.\-/:]{{1,85}}|{_RECIPIENT_CHARACTERS}{_CHANNEL}(?:json|code)?)", _RECIPIENT_CHARACTERS),
+    _GAP,
+    (*_BODY, *_SPACED),
+]
+_ADDRESSED_CALL = Shape("assistant", Run(r"\s{1,4}"), *_TO_TOOL)
 _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
 _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
 # After thoughts in a field of their own, the answer begins with the role of its message.
 _COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in ("commentary", "assistantcommentary"))
-_FINAL = "assistantfinal"
-_STRIPPED = (_ANALYSIS, Shape(_FINAL, Run(r"[A-Z]")), *_COMMENTARY)
-_FIRST = ("analysis", "commentary", "assistantcommentary", _FINAL)
-_TO_SOMEONE = re.compile(r"\sto=")
+_STRIPPED = (_ANALYSIS, Shape(_FINAL, Run(r"[A-Z]")), *_COMMENTARY, _ADDRESSED_CALL, Shape(Run(" ?"), *_TO_TOOL))
+_FIRST = ("analysis", "commentary", "assistantcommentary", _FINAL, "assistant", "")
+_HALF_HEADER = re.compile(r"commentary\s+to=|to=functions\.")
 _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
+_GLUED_ENDING = re.compile(rf"(?:{_CHANNEL}|json|code)\Z")
+_BEFORE_CHANNEL = re.compile(rf"(.+){_CHANNEL}(?:json|code)?")
 _GLUED_END = marker_pattern(*_GLUED)
 
 
@@ -109,11 +125,9 @@ def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
         found = yield from parser.test(*_STRIPPED, _ADDRESSED)
     except CutOff:
         half = parser.buffer[parser.position :]
-        if (
-            char in " t"
-            or _FINAL.startswith(half)
-            or (not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half))
-        ):
+        if _HALF_HEADER.search(half):
+            _cut_call(parser, channel_first=char == "c" or half.startswith("assistantc"))
+        elif char in " t" or _FINAL.startswith(half) or not parser.dispatcher.drops(half):
             parser.pass_text(len(half))
         raise
     return None if found is None else STRIPPED if found[0] < len(_STRIPPED) else _ADDRESSED_ROW
@@ -124,28 +138,48 @@ def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     begun = next(word for word in _FIRST if parser.buffer.startswith(word, parser.position))
     parser.take(len(begun))
     parser.commit()
-    if begun.endswith("commentary"):
-        yield from _glued_call(parser)
-    elif begun == "analysis":
-        yield from reasoning_block(parser, *_GLUED_END)
+    if begun == "analysis":
+        yield from _thoughts(parser)
+    elif begun != _FINAL:
+        yield from _glued_call(parser, channel_first=begun.endswith("commentary"))
 
 
 def _read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read the message after a role and a channel without a token between them."""
+    """Read the message after a role and a channel, or a recipient, without a token between them."""
+    if parser.buffer.startswith(_GLUED_TO, parser.position):
+        if not (yield from _comes_call(parser, _ADDRESSED_CALL)):
+            parser.take(size)
+            raise NotACall
+        parser.take(len("assistant"))
+        parser.commit()
+        yield from _glued_call(parser)
+        return
     channel = parser.take(size)
     parser.commit()
     if channel == "assistantanalysis":
-        yield from reasoning_block(parser, *_GLUED_END)
-        return
-    try:
-        is_call = channel == "assistantcommentary" and (yield from parser.test(_CALL))
-    except CutOff:
-        _cut_call(parser)
-        raise
-    if is_call:
-        yield from _glued_call(parser)
+        yield from _thoughts(parser)
+    elif channel == "assistantcommentary" and (yield from _comes_call(parser, _CALL, channel_first=True)):
+        yield from _glued_call(parser, channel_first=True)
     elif not parser.sink.silent:
         parser.sink.text("\n")
+
+
+def _thoughts(parser: Parser) -> Reading[None]:
+    """Read reasoning up to the next message; a recipient that is only mentioned belongs to it."""
+    while (yield from reasoning_block(parser, *_GLUED_END)) == _GLUED_TO:
+        if (yield from _comes_call(parser, _ADDRESSED_CALL)):
+            return
+        parser.sink.reasoning(parser.take(len(_GLUED_TO)))
+
+
+def _comes_call(parser: Parser, shape: Shape, *, channel_first: bool = False) -> Reading[bool]:
+    """Return whether a call's header comes next; one that is cut off is not spoken."""
+    try:
+        return (yield from parser.test(shape)) is not None
+    except CutOff:
+        parser.commit()
+        _cut_call(parser, channel_first=channel_first)
+        raise
 
 
 def _read_header(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
@@ -157,23 +191,35 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[
 HEADER = (Shape(SPACE, (["assistant", Run(r"\s{1,4}"), *_TO], _TO)), _read_header)
 
 
-def _cut_call(parser: Parser) -> bool:
-    """Note the call of a header that was cut off after its recipient; return whether there is one."""
+def _cut_call(parser: Parser, *, channel_first: bool) -> None:
+    """Note the call of a header that was cut off after its recipient."""
     recipient = _WHOLE_RECIPIENT.search(parser.buffer, parser.position)
-    if recipient:
-        parser.sink.finish(parser.call(recipient.group(1)).call, "incomplete")
+    name = recipient and _tool_name(parser, recipient.group(1), channel_first=channel_first)
+    if name:
+        parser.sink.finish(parser.call(name).call, "incomplete")
     parser.draft = None
-    return recipient is not None
 
 
-def _glued_call(parser: Parser) -> Reading[None]:
+def _glued_call(parser: Parser, *, channel_first: bool = False) -> Reading[None]:
     found = yield from parser.test(_CALL)
     assert found is not None
-    parser.take(found[1].end(2) - parser.position)
-    draft = parser.call(found[1].group(2))
-    if not (yield from parser.accept("json")):
-        yield from parser.accept("code")
+    parser.take(found[1].end() - len("{") - parser.position)
+    draft = parser.call(_tool_name(parser, found[1].group(2), channel_first=channel_first))
     yield from _call_body(parser, draft)
+
+
+def _tool_name(parser: Parser, recipient: str, *, channel_first: bool) -> str:
+    """Return the tool's name in a recipient, to which its channel and the type of the body may be glued."""
+    name = clean_name(recipient)
+    declared = parser.declared or frozenset()
+    shorter, ending = name, _GLUED_ENDING.search(name)
+    while shorter not in declared and ending:
+        shorter = shorter[: ending.start()]
+        ending = _GLUED_ENDING.search(shorter)
+    if shorter in declared:
+        return shorter
+    before = None if channel_first else _BEFORE_CHANNEL.fullmatch(name)
+    return before.group(1) if before else name
 
 
 STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=_read_stripped, calls=False)
