@@ -239,7 +239,7 @@ class StreamFailed:
         The server's or client's message, or "Request failed".
     code : str or None
         The server's code; `"UpstreamFailure"` if an error of Ollama's form has none. `"unfinished"`: no finish reason.
-        `"connection"`: the connection broke. `"timeout"`: the server went silent.
+        `"connection"`: the connection broke. `"timeout"`: the server went silent. `"closed"`: `Connection.close()`.
     status : int or None
         HTTP status.
     retry_after_ms : float or None

@@ -160,7 +160,7 @@ class Connection:
         await self.close()
 
     async def close(self) -> None:
-        """Close the sockets; a stream that is being read ends with a failure."""
+        """Close the sockets; a chat that is under way, also between its requests, ends with a `StreamFailed`."""
         await self._endpoint.close()
 
     async def learn(self) -> ModelCapabilities:

@@ -70,6 +70,8 @@ class Endpoint:
         import httpx2
 
         page: Any = None
+        if self._http.is_closed:
+            return {}
         with suppress(httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
             async with self._http.stream(method, url, **fields) as response:
                 page = json.loads(await _begin(response, LONGEST_PAGE)) if response.status_code == 200 else None
@@ -79,6 +81,9 @@ class Endpoint:
         """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`."""
         import httpx2
 
+        if self._http.is_closed:  # during the wait for a retry, or while a tool ran
+            yield self._closed()
+            return
         reader = FORMATS[self._api](tools, calls_in_text=not asks_for_data(body), start=self._start)
         reached = False
         finish: list[Event] = []
@@ -138,6 +143,8 @@ class Endpoint:
         """The failure of a connection that was refused, broke or timed out; the URL is without user and password."""
         import httpx2
 
+        if self._http.is_closed:
+            return self._closed()
         # A server that could not be reached has not been silent.
         code = "timeout" if isinstance(error, httpx2.ReadTimeout) else "connection"
         fault = "lost the connection to" if reached else "cannot reach"
@@ -145,6 +152,10 @@ class Endpoint:
         why = logged_error(error)[:LONGEST_MESSAGE]
         hint = "; is the server running?" if fault == "cannot reach" and is_near(self._url) else ""
         return StreamFailed(f"{fault} {shown_url(self._url)}: {why}{hint}", code)
+
+    def _closed(self) -> StreamFailed:
+        """The failure of a connection that we closed ourselves: no retry, and no fault of the server."""
+        return StreamFailed(f"the connection to {shown_url(self._url)} was closed", "closed")
 
 
 def _usage_first(events: Iterable[Event], finish: list[Event], *, is_end: bool = False) -> Iterable[Event]:

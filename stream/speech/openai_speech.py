@@ -73,10 +73,10 @@ class OpenAISpeaker(PhraseSpeaker):
         """The speech of one phrase as it arrives; network reads of odd size are joined to whole samples."""
         import httpx2
 
-        if self._client is None:
-            raise SpeakerError("the speech server's speaker has not been started, or was closed")
         request = {"model": self._model, "voice": self._voice, "input": phrase, "response_format": "pcm"}
         for wait_s in (*RETRIES_S, None):
+            if self._client is None:
+                raise SpeakerError("the speech server's speaker has not been started, or was closed")
             held, has_spoken = b"", False
             try:
                 async with self._client.stream("POST", self._url, json=request) as response:

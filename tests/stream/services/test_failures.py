@@ -1,6 +1,7 @@
 """Errors of a server: their messages, and which requests are sent again."""
 
 import asyncio
+import contextlib
 import logging
 import re
 
@@ -9,9 +10,9 @@ import openai
 import pytest
 
 import stream
-from stream.events import StreamFailed
+from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd
 from stream.replay.recording import Recording
-from tests.support.model_server import BOTH, QUESTION, chat, chat_raw, raw_server, says
+from tests.support.model_server import BOTH, QUESTION, chat, chat_raw, raw_server, says, tool
 from tests.support.repairing import answers
 
 
@@ -306,3 +307,83 @@ def test_an_answer_that_has_its_finish_reason_is_whole_though_the_connection_bre
         await writer.drain()
 
     assert chat_raw(answer, endpoint, **ONCE) == [stream.TextDelta("Hello."), stream.Finish("stop")]
+
+
+REFUSED = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+BEGUN = {
+    "chat": ("text/event-stream", b'data: {"choices": [{"delta": {"content": "One "}}]}\n\n'),
+    "ollama": ("application/x-ndjson", b'{"message": {"content": "One "}, "done": false}\n'),
+}
+
+
+class Calling:
+    """A source that makes a call, and asks a connection for the answer to its result."""
+
+    model = "m"
+
+    def __init__(self, call, connection):
+        self._call, self._connection = call, connection
+
+    async def chat(self, messages, **fields):
+        if messages[-1]["role"] != "tool":
+            yield self._call
+            yield Finish("tool_calls")
+            return
+        async for event in self._connection.chat(messages, **fields):
+            yield event
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "when", ["before it", "in a retry's wait", "before the first byte", "in the answer", "in a tool"]
+)
+def test_a_connection_that_is_closed_ends_its_chat_with_a_failure(endpoint, when, monkeypatch):
+    async def go():
+        kind, text = BEGUN[endpoint]
+        begun = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n".encode() + text
+        n_requests = 0
+
+        async def answer(_head, reader, writer):
+            nonlocal n_requests
+            n_requests += 1
+            if when == "before the first byte":
+                await connection.close()
+            writer.write(REFUSED if when == "in a retry's wait" else begun)
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+                await reader.read()  # until the client closes
+
+        async def closing(*_):
+            await connection.close()
+
+        async with raw_server(answer) as url, stream.connect(url, "m", api=endpoint) as connection:
+            source = connection
+            if when == "before it":
+                await connection.close()
+            elif when == "in a retry's wait":
+                monkeypatch.setattr("stream.services.retrying.asyncio.sleep", closing)
+            elif when == "in a tool":
+                call = ToolCallEnd("f", "c0", 0, "{}", "ok")
+                source = stream.ToolRunner(Calling(call, connection), [tool("f", closing)])
+            events = []
+            async for event in source.chat(QUESTION):
+                events.append(event)
+                if isinstance(event, TextDelta):
+                    await connection.close()
+        return events, n_requests, url
+
+    events, n_requests, url = asyncio.run(asyncio.wait_for(go(), 20.0))
+    failed = events[-1]
+    assert isinstance(failed, StreamFailed)
+    assert (failed.code, failed.status) == ("closed", None)
+    assert failed.message.startswith(f"the connection to {url}")
+    assert n_requests == (0 if when in ("before it", "in a tool") else 1)
+
+
+def test_a_connection_that_is_closed_learns_nothing():
+    async def go():
+        connection = stream.connect("http://127.0.0.1:9", "qwen3:8b")
+        await connection.close()
+        return await connection.learn() == connection.capabilities
+
+    assert asyncio.run(go())

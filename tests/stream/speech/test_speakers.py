@@ -222,6 +222,26 @@ def test_a_speech_server_that_is_busy_is_asked_again(monkeypatch):
         _speak_from_server(b"busy", *[b"503 Busy"] * 3)
 
 
+def test_a_speaker_that_is_closed_while_it_waits_for_a_busy_server_is_a_speaker_error(monkeypatch):
+    async def go():
+        async def refuse(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            writer.close()
+
+        async def close(_):
+            await speaker.aclose()
+
+        monkeypatch.setattr("stream.speech.openai_speech.asyncio.sleep", close)
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+            speaker = OpenAISpeaker(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+            await speaker.start()
+            return [speech async for speech in speaker.speak("Hello.")]
+
+    with pytest.raises(SpeakerError, match="was closed"):
+        asyncio.run(go())
+
+
 @pytest.mark.parametrize("key", [{}, {"CUES_SPEECH_API_KEY": "its-own"}], ids=["no key", "a key of its own"])
 def test_openais_key_goes_to_openai_alone(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
