@@ -1,5 +1,6 @@
 """Bodies of requests: what can be encoded (no lone surrogates, no infinite numbers), and what they ask for."""
 
+import json
 import math
 import secrets
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from typing import Any
 
 from stream.errors import StreamTypeError, StreamValueError
 
-__all__ = ["asks_for_data", "new_call_id", "sendable", "sendable_text"]
+__all__ = ["asks_for_data", "json_of", "new_call_id", "sendable", "sendable_text"]
 
 _DATA_FIELDS = ("format", "structured_outputs", "guided_json", "json_schema", "grammar")  # Ollama, vLLM, llama-server
 DEEPEST = 200
@@ -30,6 +31,27 @@ def sendable_text(text: str) -> str:
     True
     """
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def json_of(value: Any) -> str:
+    """A tool's result as JSON; values and keys that JSON does not have, such as dates, are written with `str`.
+
+    >>> json_of({(1, 2): {3}})
+    '{"(1, 2)": "{3}"}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except TypeError:  # `default` is for values alone
+        return json.dumps(_with_text_keys(value), ensure_ascii=False, default=str)
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str | int | float | None) else str(key): _with_text_keys(one)
+            for key, one in value.items()
+        }
+    return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def sendable(value: Any, deepest: int = DEEPEST) -> Any:

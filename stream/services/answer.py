@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import json
 import logging
 from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future
@@ -25,7 +24,7 @@ from stream.events import (
 )
 from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow
 from stream.redaction import logged_name
-from stream.request_bodies import new_call_id, sendable_text
+from stream.request_bodies import json_of, new_call_id, sendable_text
 from stream.services.chat_request import Message, present
 from stream.services.mcp_forms import is_mcp_result, mcp_field, mcp_text
 from stream.services.tool import Tool
@@ -204,4 +203,4 @@ def _as_text(value: Any) -> str:
         return sendable_text(value or "")
     if is_mcp_result(value):
         return sendable_text(mcp_text(value))
-    return sendable_text(json.dumps(value, ensure_ascii=False, default=str))
+    return sendable_text(json_of(value))

@@ -1,10 +1,10 @@
 """Tools and results of MCP: dicts or the SDK's objects, with the protocol's names or, since SDK 2, in snake case."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from stream.readers.calls.values import snake_case
+from stream.request_bodies import json_of
 
 __all__ = ["is_mcp_result", "mcp_field", "mcp_text"]
 
@@ -41,5 +41,5 @@ def mcp_text(result: Any) -> str:
     found = (mcp_field(part, "text") or mcp_field(mcp_field(part, "resource"), "text") for part in parts)
     structured = None if parts else mcp_field(result, "structuredContent")
     if structured is not None:
-        return json.dumps(structured, ensure_ascii=False, default=str)
+        return json_of(structured)
     return "\n".join(text for text in found if isinstance(text, str))

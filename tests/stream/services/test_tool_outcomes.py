@@ -2,8 +2,11 @@
 
 import asyncio
 import concurrent.futures
+import datetime as dt
+import enum
 import json
 import threading
+import uuid
 
 import pytest
 
@@ -202,3 +205,31 @@ def test_arguments_that_no_request_can_hold_do_not_end_the_turn(endpoint, writte
     exchange = answered(endpoint, [stream.Tool(name="f", function=lambda **given: len(given))], ("f", written))
     assert len(exchange.results) == 1
     assert exchange.text == "Done."
+
+
+class Room(enum.Enum):
+    KITCHEN = "kitchen"
+
+
+KEYS = [
+    (dt.date(2026, 11, 24), "2026-11-24"),
+    (Room.KITCHEN, "Room.KITCHEN"),
+    ((59.9, 10.7), "(59.9, 10.7)"),
+    (uuid.UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+    (b"a", "b'a'"),
+    *((7, "7"), (0.5, "0.5"), (True, "true"), (None, "null"), ("text", "text")),
+]
+
+
+@pytest.mark.parametrize(("key", "written"), KEYS, ids=[type(key).__name__ for key, _ in KEYS])
+@pytest.mark.parametrize("place", ["on top", "inside", "of MCP"])
+def test_a_result_with_keys_that_json_does_not_have_reaches_the_model_as_text(key, written, place):
+    given, told = {key: 3}, {written: 3}
+    if place == "of MCP":
+        given = {"content": [], "isError": False, "structuredContent": given}
+    elif place == "inside":
+        given, told = {"days": (given, [given])}, {"days": [told, [told]]}
+    exchange = running(calling(("f", {})), [tool("f", lambda: given)])
+    ((_, is_error, content),) = exchange.results
+    assert (is_error, json.loads(content)) == (False, told)
+    assert exchange.bodies[-1]["messages"][-1]["content"] == content
