@@ -58,6 +58,7 @@ def _family(marker: str) -> Dialect | None:
     heads: tuple[Head, ...] = (
         *(json_calls.ALIAS if marker == "<function_call>" else json_calls.JSON),
         xml_calls.INSIDE,
+        xml_calls.FUNCTIONS,
     )
     if not tag.word.endswith("s"):
         heads += (xml_calls.KEYED, pythonic.PARENTHESES, harmony.HEADER)

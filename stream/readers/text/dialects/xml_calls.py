@@ -15,6 +15,7 @@ from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
 __all__ = [
+    "FUNCTIONS",
     "INSIDE",
     "INVOKE",
     "KEYED",
@@ -61,10 +62,13 @@ _MARKS = 4  # characters of JSON at least, beside a key and its value
 
 @lru_cache(maxsize=64)
 class _Markup:
-    """The tags of a call as its opening tag is decorated: with a title after `=` in `function`, else with a `name`."""
+    """The tags of a call as its opening tag is decorated: with a title after `=` in `function`, else with a `name`.
 
-    def __init__(self, tag: Tag, part: str = "parameter") -> None:
-        self._titled = tag.word == "function" and part == "parameter"
+    A `function` may also be `named`.
+    """
+
+    def __init__(self, tag: Tag, part: str = "parameter", *, named: bool = False) -> None:
+        self.named, self._titled = named, tag.word == "function" and not named
         self.word = tag.word
         self.end, self.value_end = tag.closer, tag._replace(word=part).closer
         opener = f"<{tag.prefix}{part}" + ("=" if self._titled else tag.suffix)
@@ -163,19 +167,35 @@ def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     raise NotACall
 
 
-_FUNCTION = _Markup(Tag("", "", "function", ""), "param")
+_FUNCTIONS = {part: _Markup(Tag("", "", "function", ""), part, named=True) for part in ("param", "parameter")}
 _CDATA = ("<![CDATA[", "]]>")
-_NAMED_FUNCTION = Shape("<function", *_NAMED, ">", SPACE, (["<param name="], ["</function>"]))
+_FUNCTION: list[Part] = [
+    "<function", *_NAMED, ">", SPACE, (["<param name="], ["<parameter name="], ["</function>"])
+]  # fmt: skip
+_NAMED_FUNCTION, _FUNCTIONS_INSIDE = Shape(*_FUNCTION), Shape(SPACE, *_FUNCTION)
 
 
 def _read_function(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read `<function name="NAME"><param name="KEY">value</param></function>`."""
+    """Read `<function name="NAME"><param name="KEY">value</param></function>`, or with `parameter`."""
     head = yield from parser.test(_NAMED_FUNCTION)
     if not head:
         parser.take(size)
         raise NotACall
+    yield from _function(parser, row, head[1])
+
+
+def _function(parser: Parser, row: Dialect, head: re.Match[str]) -> Reading[None]:
     parser.take(parser.buffer.index(">", parser.position) + 1 - parser.position)
-    yield from _parameters(parser, row, parser.call(head[1].group(3).strip()), _FUNCTION)
+    markup = _FUNCTIONS["parameter" if head.group().endswith("<parameter name=") else "param"]
+    yield from _parameters(parser, row, parser.call(head.group(3).strip()), markup)
+
+
+def _read_functions(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read as many of them as a block holds."""
+    parser.take(match.end(1) - parser.position)
+    while head := (yield from parser.test(_NAMED_FUNCTION)):
+        yield from _function(parser, row, head[1])
+        yield from parser.skip_space()
 
 
 _MCP_TAG = Shape(SPACE, "<", (["server_name>"], ["tool_name>"], ["arguments>"], ["/use_mcp_tool>"]))
@@ -269,7 +289,7 @@ def _separated_values(parser: Parser, lead: str, draft: Draft, closer: str) -> R
 def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
     """Read parameters up to the call's own end, or to the end of its block after a value."""
     values = Values(parser.max_argument_chars)
-    plain = markup if markup is _FUNCTION else _Markup(Tag("", "", markup.word, ""))
+    plain = markup if markup.named else _Markup(Tag("", "", markup.word, ""))
     while True:
         yield from parser.skip_space()
         found = yield from parser.test(shape_of(markup.end), markup.parameter, plain.parameter)
@@ -283,7 +303,7 @@ def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> 
             if end == normalize(own.value_end):
                 parser.take(len(end))
             key, is_text = own.title(found[1])
-            if value.startswith(_CDATA[0]) and value.endswith(_CDATA[1]) and markup is _FUNCTION:
+            if value.startswith(_CDATA[0]) and value.endswith(_CDATA[1]) and markup.named:
                 value = value[len(_CDATA[0]) : -len(_CDATA[1])]
             values.put(key, _LINE_ENDS.sub("", value) if is_text else value, is_text=is_text)
         elif values.some and (yield from parser.test(*row.ends)):
@@ -366,6 +386,7 @@ def _json(value: str) -> str:
 
 # Heads of tags that are known by their shape.
 INSIDE, KEYED = (_INSIDE, _read_inside), (_KEYED, _keyed)
+FUNCTIONS = (_FUNCTIONS_INSIDE, _read_functions)
 WITH_ATTRIBUTES = (
     Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, *_FENCED], [SPACE, "<", PREFIX, _PARAMETER])),
     _read_with_attributes,
