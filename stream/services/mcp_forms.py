@@ -36,10 +36,21 @@ def is_mcp_result(value: Any) -> bool:
 
 
 def mcp_text(result: Any) -> str:
-    """The texts of a result, those of embedded resources too; the structured content if it has no parts."""
+    """The texts of a result, with embedded and linked resources; the structured content if it has no parts.
+
+    >>> link = {"type": "resource_link", "name": "report.md", "uri": "file:///report.md"}
+    >>> mcp_text({"content": [{"type": "text", "text": "Written."}, link]})
+    'Written.\\nreport.md: file:///report.md'
+    """
     parts = mcp_field(result, "content")
-    found = (mcp_field(part, "text") or mcp_field(mcp_field(part, "resource"), "text") for part in parts)
+    found = map(_text_of, parts)
     structured = None if parts else mcp_field(result, "structuredContent")
     if structured is not None:
         return json_of(structured)
     return "\n".join(text for text in found if isinstance(text, str))
+
+
+def _text_of(part: Any) -> Any:
+    if mcp_field(part, "type") == "resource_link":
+        return f"{mcp_field(part, 'name')}: {mcp_field(part, 'uri')}"
+    return mcp_field(part, "text") or mcp_field(mcp_field(part, "resource"), "text")

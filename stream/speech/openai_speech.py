@@ -62,7 +62,8 @@ class OpenAISpeaker(PhraseSpeaker):
     async def start(self) -> None:
         """Make the client; no request is sent before the first phrase."""
         httpx2 = needed("httpx2", "services", "the speech server needs a client", SpeakerError)
-        is_openai = urlsplit(self._url).hostname == urlsplit(OPENAI).hostname
+        url, openai = urlsplit(self._url), urlsplit(OPENAI)
+        is_openai = (url.scheme, url.hostname) == (openai.scheme, openai.hostname)
         key = self._api_key or (header_value(OPENAI_KEY, os.environ.get(OPENAI_KEY, "")) if is_openai else "")
         if is_openai and not key:
             raise SpeakerError(f"{self.name} needs a key in {OPENAI_KEY}; CUES_SPEECH_URL names another speech server")

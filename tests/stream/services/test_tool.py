@@ -132,11 +132,13 @@ def snake(result):
 RESULT = mcp.types.CallToolResult
 FILE = {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "of a file"}}
 TEXT = {"type": "text", "text": "12 degrees"}
+LINK = {"type": "resource_link", "name": "a.txt", "uri": "file:///a.txt"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 RESULTS = {
     "a text": ({"content": [TEXT, IMAGE]}, (False, "12 degrees")),
     "an error": ({"content": [TEXT], "isError": True}, (True, "12 degrees")),
     "an embedded file": ({"content": [TEXT, FILE], "isError": False}, (False, "12 degrees\nof a file")),
+    "a linked file": ({"content": [LINK]}, (False, "a.txt: file:///a.txt")),
     "structured alone": ({"content": [], "structuredContent": {"t": 12}, "isError": False}, (False, '{"t": 12}')),
     "nothing": ({"content": [], "isError": False}, (False, "")),
 }

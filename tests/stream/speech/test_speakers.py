@@ -251,6 +251,25 @@ def test_openais_key_goes_to_openai_alone(monkeypatch, key):
     assert sent == ([b"authorization: bearer its-own"] if key else [])
 
 
+def test_openais_key_goes_over_https_alone(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    heads = []
+
+    async def serve(reader, writer):
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: audio/pcm\r\nconnection: close\r\n\r\n" + bytes(480))
+        writer.close()
+
+    async def go():
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as proxy:
+            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+            await speak(OpenAISpeaker("http://api.openai.com/v1"), ["Hello."])
+
+    asyncio.run(go())
+    assert b"host: api.openai.com" in heads[0].lower()
+    assert b"sk-secret" not in heads[0]
+
+
 def test_what_a_speech_server_is_asked_to_say_is_in_no_log():
     with all_logs() as heard:
         _speak_from_server(bytes(4800))
