@@ -89,16 +89,21 @@ class PacedCues(PipelineCues):
         """A piece of speech at the output's rate; the pieces of a stream follow each other without a seam."""
         rates, rest = (sample_rate, self.sample_rate), _NOTHING
         if self._resampler is not None and (self._resampler.from_rate, self._resampler.to_rate) != rates:
-            rest = self.rest_at_own_rate()
+            rest, self._resampler = self.rest_at_own_rate(), None
         if sample_rate != self.sample_rate:
             self._resampler = self._resampler or SpeechResampler(*rates)
+            if self.pacer.is_dry and not self._resampler.holds_speech:
+                self._resampler.restart()
             samples = self._resampler.feed(samples)
         return np.append(rest, samples) if len(rest) else samples
 
     def rest_at_own_rate(self) -> NDArray[np.float32]:
         """The rest of a stream of speech that has ended, as `at_own_rate` converts it."""
-        resampler, self._resampler = self._resampler, None
-        return _NOTHING if resampler is None else resampler.rest()
+        if self._resampler is None:
+            return _NOTHING
+        rest = self._resampler.rest()
+        self._resampler.restart()
+        return rest
 
     def hold_back_s(self) -> float | None:
         """Seconds for which the samples that the resampler holds back are not needed; None if it holds none."""
@@ -128,7 +133,8 @@ class PacedCues(PipelineCues):
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""
         self.router.barge_in(fade_ms)
-        self._resampler = None
+        if self._resampler is not None:
+            self._resampler.restart()
         return self.pause(fade_ms)
 
     def pause(self, fade_ms: float = 30.0) -> int:

@@ -136,6 +136,7 @@ class Pacer:
         self._queue: deque[Samples] = deque()
         self._pushed = self._taken = 0  # each is written by one thread only
         self._ends: deque[int] = deque()  # counts of pushed samples at which an utterance ended
+        self._last_end = 0  # the latest of them; of the thread that pushes
         self._odd_byte = b""
         self._heard_from: float | None = None  # when playback of the released samples began
         self._released = 0  # samples since then
@@ -173,6 +174,11 @@ class Pacer:
         """Whether nothing is queued or sounds, and the released speech has ended in silence."""
         speech_stops = self._concealment.is_open and self.unheard_samples > 0
         return not (self.queued_samples or self._active or speech_stops)
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether unfinished speech has run out."""
+        return self._dry
 
     def push(self, samples: ArrayLike) -> None:
         """Queue speech: float, shape `(n_samples,)`, full scale ±1.0, any length. It is copied.
@@ -225,9 +231,11 @@ class Pacer:
         """End the utterance: release an incomplete last frame, and count no underrun after it.
 
         Speech that ends in mid-sound, as that of a voice that failed, fades out over 10 ms: under the next utterance,
-        which fades in meanwhile, if one is queued in time. The mixing thread, or one other.
+        which fades in meanwhile, if one is queued in time. An utterance that begins in mid-sound after an end fades in.
+        The mixing thread, or one other.
         """
-        if not self._ends or self._ends[-1] != self._pushed:
+        if self._last_end != self._pushed:
+            self._last_end = self._pushed
             self._ends.append(self._pushed)
         self._speaking, self._ended = False, True
         self._odd_byte = b""

@@ -5,6 +5,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from cues.signal.concealment import Concealment
 from cues.signal.prediction import faded_continuation
 from cues.signal.resample import Resampler
 from cues.units import ms_to_samples
@@ -24,18 +25,29 @@ class SpeechResampler:
 
     def __init__(self, from_rate: int, to_rate: int) -> None:
         self.from_rate, self.to_rate = from_rate, to_rate
-        self._resampler = Resampler(from_rate, to_rate)
         self._step = from_rate // gcd(from_rate, to_rate)  # samples that become a whole number of samples
         self._n_past = ms_to_samples(_PAST_MS, from_rate)
+        self._edges = Concealment(from_rate)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._resampler = Resampler(self.from_rate, self.to_rate)
         self._n_in, self._past = 0, _NOTHING
         self._n_again = 0  # samples of the output that `rest` has returned already
         self.holds_speech = False
+
+    def restart(self) -> None:
+        """Drop what is held back, at an end or in a hole: what is fed next fades in if it begins in mid-sound."""
+        self._edges.fade_out(0)
+        self._begin()
 
     def feed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """The output available after `samples`: float32, any length. NaN and infinity are taken as silence."""
         finite = np.isfinite(samples)
         if not finite.all():  # one of them would spread over 100 ms
             samples = np.where(finite, samples, np.float32(0.0))
+        samples = self._edges.fade_in(samples)
+        self._edges.released(samples)
         n_kept = self._n_past + self._step
         self._past = np.concatenate([self._past, samples[-n_kept:]])[-n_kept:]
         self._n_in += len(samples)

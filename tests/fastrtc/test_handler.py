@@ -176,6 +176,20 @@ def test_speech_of_another_rate_has_no_seam_between_pieces_however_long_they_tak
     np.testing.assert_allclose(heard[: 2 * own_rate], resample(tone, rate, own_rate), atol=0.001)
 
 
+@pytest.mark.parametrize("begin_s", [0.0, 0.3021], ids=["from silence", "in mid-sound"])
+@pytest.mark.parametrize(("rate", "phone"), [(16000, False), (22050, False), (24000, True)], ids=str)
+def test_speech_of_another_rate_that_stops_in_mid_sound_fades_out_and_what_follows_fades_in(rate, phone, begin_s):
+    tone = long_tone(rate, 1.0)
+
+    async def script(inner):
+        inner.items.put_nowait((rate, tone[None, : round(0.5013 * rate)]))
+        await asyncio.sleep(1.0)
+        inner.items.put_nowait((rate, tone[None, round(begin_s * rate) :]))
+
+    heard, _ = emitted(Polled(), script, 2.6, phone=phone)
+    assert splatter_db(heard, 4000 if not phone else 2500, 8000 if phone else RATE) < -95
+
+
 @pytest.mark.parametrize("seconds", [0.03, 0.5, 0.51])
 @pytest.mark.parametrize("close", [True, False], ids=["closed", "left open"])
 @pytest.mark.parametrize("handler", [Talker, Polled, Impatient])

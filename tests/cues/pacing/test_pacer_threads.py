@@ -93,3 +93,29 @@ def test_commands_to_the_mixer_from_other_threads_raise_nothing_and_leave_it_idl
         clock.now_s += 0.02
         pacer.due()
     assert not mixer.active
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_utterances_that_end_in_another_thread_come_out_whole_and_in_order(seed):
+    # Too soft for a fade to matter.
+    x, rng = np.arange(1, 100_001, dtype=np.float32) * np.float32(2.0**-30), np.random.default_rng(seed)
+    clock, frames, is_pushed = Now(), [], threading.Event()
+    pacer = cues.Pacer(cues.Mixer(), clock=clock)
+
+    def push():
+        for piece in np.split(x, np.sort(rng.integers(0, len(x), 2000))):
+            pacer.push(piece)
+            pacer.end()
+            pacer.end()
+        is_pushed.set()
+
+    def release():
+        while not is_pushed.is_set() or pacer.queued_samples:
+            clock.now_s += 0.001
+            frames.extend(speech.copy() for speech in pacer.due_speech())
+            pacer.wait_s()
+
+    run_together(push, release)
+    samples = np.concatenate(frames)
+    np.testing.assert_array_equal(samples[samples > 0], x)
+    assert pacer.underruns == 0

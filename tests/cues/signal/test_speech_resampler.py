@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cues.signal.fades import raised_cosine
 from cues.signal.resample import Resampler, resample
 from cues.signal.speech_resampler import SpeechResampler
 from tests.support.listening import steady_voice
@@ -58,3 +59,18 @@ def test_a_sample_that_is_no_number_is_silent_and_no_other_is(rates, bad):
     heard = [stream.feed(part) for part in np.array_split(broken, 7)]
     np.testing.assert_allclose(np.concatenate([*heard, stream.rest()]), resample(silent, *rates), atol=0.02)
     assert np.isnan(broken).any() or np.isinf(broken).any(), "the caller's samples stay as they are"
+
+
+@pytest.mark.parametrize("n_piece", [3, 1000])
+@pytest.mark.parametrize("rates", RATES, ids=str)
+def test_speech_that_begins_in_mid_sound_after_a_restart_fades_in_at_the_rate_that_it_has(rates, n_piece):
+    voice, n_fade = np.full(4000, 0.3, dtype=np.float32), round(0.005 * rates[0])
+    stream = SpeechResampler(*rates)
+    stream.feed(voice)
+    stream.restart()
+    assert not stream.holds_speech
+    heard = [stream.feed(voice[start : start + n_piece]) for start in range(0, len(voice), n_piece)]
+    faded = voice.copy()
+    faded[:n_fade] *= raised_cosine(n_fade)
+    expected = resample(faded, *rates)[:-500]
+    np.testing.assert_allclose(np.concatenate([*heard, stream.rest()])[: len(expected)], expected, atol=1e-5)
