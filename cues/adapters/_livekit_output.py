@@ -219,8 +219,13 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             self._paced.push(samples)
             self._n_fed += len(samples)
             self._recent = np.concatenate([self._recent, samples])[-2 * self._ahead :]
-        if not self._waiting and all(segment.flushed for segment in self._segments):
-            pacer.end()
+            self._end_if_flushed()
+        self._end_if_flushed()
+
+    def _end_if_flushed(self) -> None:
+        """End the utterance with the last sample of a flushed segment."""
+        if any(segment.flushed and segment.end == self._n_fed for segment in self._segments):
+            self._paced.pacer.end()
 
     def _report(self) -> None:
         """Report segments that have started or finished."""

@@ -12,9 +12,10 @@ from livekit.agents import AgentSession
 import cues
 from cues.adapters.livekit import CueOutput, attach, cue_frames
 from cues.errors import CueTypeError, CueValueError
+from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16
 from stream.events import ToolCallStart, ToolResult
-from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, splatter_db, steady_voice
 from tests.support.livekit_session import ListSink, frames_of, say
 from tests.support.virtual_loop import LoopClock, run_virtually
 
@@ -91,6 +92,25 @@ def test_a_cue_makes_the_speech_no_longer_moves_no_transcript_and_clicks_nowhere
     assert last_sound(with_cue) == last_sound(without)
     assert new_clicks(with_cue[: len(without)], without) == []
     assert events_a[-1][2].playback_position == events_b[-1][2].playback_position
+
+
+@pytest.mark.parametrize("waits_s", [0.0, 0.1, 0.47], ids=lambda s: f"after {s:g} s")
+def test_a_segment_that_ends_in_mid_sound_fades_out_under_the_next_one_that_waits(waits_s):
+    tone = 0.4 * np.sin(2 * np.pi * 220 * np.arange(RATE) / RATE)
+    tone[:480] *= raised_cosine(480)
+    tone[-480:] *= raised_cosine(480)[::-1]
+
+    async def script(output, clock):
+        await say(output, tone[:12060])
+        await clock.sleep(waits_s)
+        await say(output, tone)
+        await clock.sleep(2.0)
+
+    sink, events, _ = run(script)
+    assert splatter_db(np.append(tone[:12060], tone), 4000) > -40, "what it would be without"
+    assert splatter_db(sink.signal(), 4000) < -65, "the noise of int16"
+    positions = [event.playback_position for _, kind, event in events if kind == "finished"]
+    assert positions == pytest.approx([12060 / RATE, 1.0])
 
 
 def test_a_cue_in_silence_opens_no_segment():
