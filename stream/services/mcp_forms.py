@@ -38,9 +38,8 @@ def is_mcp_result(value: Any) -> bool:
 def mcp_text(result: Any) -> str:
     """The texts of a result, with embedded and linked resources; the structured content if it has no parts.
 
-    >>> link = {"type": "resource_link", "name": "report.md", "uri": "file:///report.md"}
-    >>> mcp_text({"content": [{"type": "text", "text": "Written."}, link]})
-    'Written.\\nreport.md: file:///report.md'
+    >>> mcp_text({"content": [{"type": "resource_link", "name": "report.md", "uri": "file:///report.md"}]})
+    'report.md: file:///report.md'
     """
     parts = mcp_field(result, "content")
     found = map(_text_of, parts)

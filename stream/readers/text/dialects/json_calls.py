@@ -13,7 +13,8 @@ from stream.readers.text.scanner import KEY, VALUE, JsonScanner
 
 __all__ = ["ALIAS", "ALIASES", "ARRAY", "JSON", "OBJECT", "ROWS", "call_array", "json_block"]
 
-OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"]))  # with a Python dict's quotes it is a call that cannot be read
+# With a Python dict's quotes it is a call that cannot be read. Some templates show the model doubled braces.
+OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"], ["{", SPACE, '"']))
 ARRAY = Shape(SPACE, "[", SPACE, "{")
 _DIRECT = (Shape('{"'), Shape("[{"))
 
@@ -25,6 +26,7 @@ _HARMLESS = {
     "role": Shape('"assistant"'),
     "content": Shape((['""'], ["null"])),
 }
+_DOUBLED = Shape("{", SPACE, "{")
 _PARALLEL = Shape(SPACE, "{", SPACE, '"tool_uses"')
 _NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
 _MORE_MEMBERS = Shape(",", SPACE, '"')
@@ -33,12 +35,13 @@ _NAME_KEYS = ("name", "tool_name", "tool", "action", "function_name", "recipient
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "inputs", "kwargs", "tool_input", "tool_args",
                   "action_input", "function_args")  # fmt: skip
 _WRAPPERS = ("tool_calls", "tool_uses")
+_WRAPPERS_OF_ONE = ("tool_call", "function_call", "functionCall")
 _DEEPEST = 16  # brackets around a wrapper; a call stands in two or three
 _THOUGHTS = ("thought", "thoughts")  # beside calls
 _ID_KEYS = ("id", "tool_call_id")
 _SCALAR = re.compile(r'["\-0-9n]')
 _KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, *_WRAPPERS, *_THOUGHTS, "function", "index", "type",
-                "tool_call", "role", "content"})  # fmt: skip
+                *_WRAPPERS_OF_ONE, "role", "content"})  # fmt: skip
 _KEY = Shape('"', tuple([key + '"'] for key in _KEYS))
 _CALL_KEYS = [key for key in _KEYS if key not in ("role", "content", *_THOUGHTS)]
 _NEXT_OBJECT: tuple[list[Part], ...] = tuple(
@@ -130,7 +133,7 @@ def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", 
 
 
 def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = False) -> Reading[None]:
-    parser.take(1)
+    yield from _open(parser, strong=draft.strong)
     stack += "{"
     char = yield from parser.skip_space()
     while char != "}":
@@ -156,6 +159,13 @@ def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = Fa
     parser.take(1)
 
 
+def _open(parser: Parser, *, strong: bool) -> Reading[None]:
+    """Read the brace of an object, or two; a second one at its end does not matter."""
+    parser.take(1)
+    if strong and (yield from parser.skip_space()) == "{":
+        parser.take(1)
+
+
 def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
     if (yield from parser.peek()) != '"':
         raise Unreadable
@@ -175,7 +185,7 @@ def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in
     draft.unusual |= key in _NAME_KEYS + _ARGUMENT_KEYS and key not in _USUAL_KEYS
     if key == "function" and char == "{" and not in_function:
         yield from _members(parser, draft, stack, in_function=True)
-    elif key == "tool_call" and char == "{" and not (draft.name or in_function):
+    elif key in _WRAPPERS_OF_ONE and char == "{" and not (draft.name or in_function):
         yield from call_item(parser, strong=draft.strong, stack=stack)
         draft.strong = True
     elif key in _WRAPPERS and char == "[" and not (draft.name or in_function):
@@ -235,7 +245,13 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
         raise _text(stack)
     if draft.name and not draft.announced:
         _announce(parser, draft, stack)
+    is_doubled = char == "{" and (yield from parser.test(_DOUBLED)) is not None
+    if is_doubled:
+        parser.take(1)
+        yield from parser.skip_space()
     draft.arguments = yield from parser.json_value()
+    if is_doubled:
+        yield from parser.accept("}")
 
 
 # Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.
