@@ -238,20 +238,22 @@ def _announce(parser: Parser, draft: Draft, stack: str) -> None:
 
 
 def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[None]:
-    if char not in '{"n':
-        raise (Unreadable if draft.strong or draft.announced else _text(stack))
+    is_certain = draft.strong or draft.announced
+    if char not in '{"n' and not (char == "'" and is_certain):
+        raise (Unreadable if is_certain else _text(stack))
     draft.arguments_begun = True
     if draft.unusual and not draft.strong and char != "{":
         raise _text(stack)
     if draft.name and not draft.announced:
         _announce(parser, draft, stack)
-    is_doubled = char == "{" and (yield from parser.test(_DOUBLED)) is not None
-    if is_doubled:
+    # The object may have doubled braces, or stand in a Python text.
+    end = "'" if char == "'" else "}" if char == "{" and (yield from parser.test(_DOUBLED)) else ""
+    if end:
         parser.take(1)
         yield from parser.skip_space()
     draft.arguments = yield from parser.json_value()
-    if is_doubled:
-        yield from parser.accept("}")
+    if end:
+        yield from parser.accept(end)
 
 
 # Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.
