@@ -258,6 +258,8 @@ class TextMachine:
         elif row.calls and (row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))):
             parser.sink.finish(parser.new_draft().call, "incomplete")
         elif not row.token:
+            if parser.ends_call(row):
+                parser.held.clear()
             parser.take_to(None)
             parser.release()
 

@@ -54,6 +54,8 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.commit()  # a block of no calls, alone in its line
     elif row.otherwise:
         yield from row.otherwise(parser, row, None)
+    elif parser.ends_call(row):
+        parser.commit()
     elif row.token:
         raise Unreadable
     else:

@@ -11,7 +11,17 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from stream.known_tools import is_server_tool
-from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
+from stream.readers.text.dialect import (
+    CutOff,
+    Dialect,
+    Dispatcher,
+    Draft,
+    NotACall,
+    Reading,
+    Sink,
+    Unreadable,
+    clean_name,
+)
 from stream.readers.text.line_state import LineState
 from stream.readers.text.patterns import FENCE, SPACE, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.scanner import MOST_PIECES, JsonScanner, Pieces
@@ -254,6 +264,10 @@ class Parser:
     def is_after_call(self) -> bool:
         """Whether the last thing read was a call, or what belongs to it."""
         return self.line.fresh and not self.line.previous and self.sink.has_calls
+
+    def ends_call(self, row: Dialect) -> bool:
+        """Whether a marker that opens no call stands in the place of the closing one of the call before it."""
+        return self.is_after_call and not self.line.unclosed.isdisjoint(row.closers)
 
     def excludes(self, name: str) -> bool:
         """Return whether the tools are declared, and a name is neither one of them nor one of a server's own tools."""

@@ -35,6 +35,8 @@ _WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assis
 }
 _IDS = Run(r"[\d,:\[\]]{1,32}")
 CITATIONS: tuple[tuple[str, ...], ...] = (("<co: ", _IDS, ">"), ("</co: ", _IDS, ">"))
+# Gemma's tokens that wait for a result.
+_PENDING = {"<|tool_response>": "<tool_response|>", "<start_function_response>": "<end_function_response>"}
 _INVENTED = Shape("response:")
 _RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\w")]))
 _ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["developer"]))
@@ -94,10 +96,10 @@ def _drop_citation(parser: Parser, row: Dialect, marker: str) -> bool:
 
 def _drop_pending(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token that waits for a result, and the result if the model invents it."""
-    parser.take(size)
+    marker = normalize(parser.take(size))
     parser.commit()
     if (yield from parser.test(_INVENTED)):
-        yield from parser.text_to("<tool_response|>", 0)
+        yield from parser.text_to(_PENDING[marker], 0)
 
 
 def _drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -253,7 +255,7 @@ ROWS = (
     Dialect(name="wrapper", markers=tuple(_WRAPPERS), read=_drop_wrapper, calls=False),
     Dialect(name="wrapper_end", markers=tuple(_WRAPPERS.values()), read=_drop_wrapper_end, calls=False),
     Dialect(name="citation", markers=("<co>", "</co>"), read=_drop_citation, calls=False),
-    Dialect(name="pending_result", markers=("<|tool_response>",), read=_drop_pending, calls=False),
+    Dialect(name="pending_result", markers=tuple(_PENDING), read=_drop_pending, calls=False),
     # By two rows: a row with a token counts anywhere.
     Dialect(name="result", markers=tuple(marker for marker in RESULTS if not is_token(marker)), read=drop_result,
             calls=False),
@@ -267,6 +269,7 @@ ROWS = (
         "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|assistant_end|>", "<|assistant_start|>",
         "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
         "<|tool_output_begin|>", "<|tool_output_end|>", "<|eom|>", "<|eot|>", "<|plamo:tag|>", "<|role_sep|>",
-        "<|begin_of_box|>", "<|end_of_box|>", '<|"|>', "<tool_response|>",
+        "<|begin_of_box|>", "<|end_of_box|>", "<|begin_of_solution|>", "<|end_of_solution|>",
+        "<end_function_response>", '<|"|>', "<tool_response|>",
         "</think>")),
 )  # fmt: skip

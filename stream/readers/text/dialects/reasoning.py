@@ -28,10 +28,13 @@ BLOCKS = {
     "<|channel>": "<channel|>",
     "◁think▷": "◁/think▷",
     "<thought>": "</thought>",
+    "<Thought>": "</Thought>",
+    "<reason>": "</reason>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
     "[unused16]": "[unused17]",
 }
-_IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>", "◁think▷", "<thought>", "[unused16]"})
-_FIRST = frozenset({"<thought>", "[unused16]"})  # only as the first thing, or after a call or block
+_FIRST = frozenset({"<thought>", "<Thought>", "<reason>", "[unused16]"})  # only first, or after a call or block
+_IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>", "◁think▷"}) | _FIRST
 _LINE_END = Shape(Run(r"\r?"), "\n")
 _VISIBLE = Shape(Run(r"\S"))
 _TITLE = Shape("thought", Run(r"\r?"), "\n")
@@ -50,7 +53,7 @@ def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     if counts and opener in _FIRST:
         # A word in prose begins like a thought that nothing but a line end tells apart.
         counts = first and bool((yield from parser.test(_VISIBLE)))
-        counts = counts or (opener == "<thought>" and bool((yield from parser.test(_LINE_END))))
+        counts = counts or (opener[0] == "<" and bool((yield from parser.test(_LINE_END))))
     closer = BLOCKS.get(opener) or row.closers[0]
     if parser.dispatcher.nested or not counts:
         if len(parser.spoken) < _MOST_SPOKEN:
