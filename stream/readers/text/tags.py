@@ -51,7 +51,7 @@ THOUGHT_ENDS = tuple(("</", PREFIX, *word, SUFFIX, ">") for word in _THOUGHTS)
 FAMILY: tuple[tuple[str, ...], ...] = (
     ("]", SEPARATOR_RUN, "<"),
     *(("<", PREFIX, *word, SUFFIX, ">") for word in _AROUND),
-    *(("<", PREFIX, word, SUFFIX, Run(r"\s")) for word in ("invoke", "tool_call")),
+    *(("<", PREFIX, word, SUFFIX, Run(r"\s")) for word in ("invoke", "tool_call", "function_call")),
     ("<", PREFIX, "function="),
     *(("</", PREFIX, *word, SUFFIX, ">") for word in (*_AROUND, *((part,) for part in PARTS))),
 )
