@@ -23,6 +23,8 @@ _KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", SPACE, _VALUE]
 # In a list at the start of a line any value will do: if it is not a literal, the call cannot be read.
 _ANY_KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
+# Behind words only literals will do, as for a declared call without a list.
+_LIST_BEHIND_WORDS = Shape("[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _LINK = Shape("[", Run(r"[\w. (),]{1,64}"), "]", (["("], [":"]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]", Run(r"[ \t]{0,4}"), "{"], ['{"']))
@@ -51,16 +53,22 @@ _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>",
 
 
 def _read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
+    """Read `[`: a bare array of calls, a list of Python calls, or text.
 
     Lines of code begin like such lists (`[Point(x=1)]`), so if tools are declared, the first name must be one of them;
-    else the list must not be the text of a Markdown link (`[use()](https://…)`).
+    else the list must stand at the start of a line. Where nothing is declared, and behind words, it must not be the
+    text of a Markdown link (`[use()](https://…)`).
     """
     if (yield from parser.test(ARRAY)):
         yield from call_array(parser, strong=False)
         return
-    head = (yield from parser.test(_WEAK_LIST)) if parser.line.fresh else None
-    if not head or parser.excludes(head[1].group(2)) or (parser.declared is None and (yield from _is_link(parser))):
+    fresh, declared = parser.line.fresh, parser.declared
+    shape = _WEAK_LIST if fresh else _LIST_BEHIND_WORDS if declared and not parser.line.previous.strip() else None
+    head = (yield from parser.test(shape)) if shape else None
+    name = head[1].group(2) if head else ""
+    is_tool = name in (declared or ()) or (fresh and not parser.excludes(name))
+    may_be_link = declared is None or not fresh
+    if not head or not is_tool or (may_be_link and (yield from _is_link(parser))):
         parser.take(1)
         raise NotACall
     yield from _calls_in_list(parser, row)
