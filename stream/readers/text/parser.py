@@ -203,6 +203,13 @@ class Parser:
         self.settle(draft, draft.arguments)
         yield from self.end_fence()
 
+    def arguments_or_none(self, draft: Draft) -> Reading[None]:
+        """Read the arguments as `json_arguments` does; a marker in their place ends a call without any."""
+        if (yield from self.skip_space()) == "<":
+            self.settle(draft, "")
+            return
+        yield from self.json_arguments(draft)
+
     def find(self, markers: re.Pattern[str], known: Container[str], limit: int) -> Reading[tuple[str, str]]:
         """Read up to the first marker (of `marker_pattern`); return the text before it, and the marker, not consumed.
 

@@ -25,6 +25,7 @@ _ROLE_HEADERS = {
     "<|im_start|>": "",
     "<start_of_turn>": "",
     "<|turn>": "",
+    "<|begin|>": "",
     "<|start_header_id|>": "<|end_header_id|>",
     "<|start_of_role|>": "<|end_of_role|>",
 }
@@ -270,6 +271,6 @@ ROWS = (
         "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
         "<|tool_output_begin|>", "<|tool_output_end|>", "<|eom|>", "<|eot|>", "<|plamo:tag|>", "<|role_sep|>",
         "<|begin_of_box|>", "<|end_of_box|>", "<|begin_of_solution|>", "<|end_of_solution|>",
-        "<end_function_response>", '<|"|>', "<tool_response|>",
+        "<end_function_response>", "<|content|>", '<|"|>', "<tool_response|>",
         "</think>")),
 )  # fmt: skip

@@ -67,10 +67,7 @@ def _call_body(parser: Parser, draft: Draft) -> Reading[None]:
     if draft.name == "python":
         yield from code_body(parser, draft)
         return
-    if (yield from parser.skip_space()) == "<":  # an empty body: no arguments
-        parser.settle(draft, "")
-        return
-    yield from parser.json_arguments(draft)
+    yield from parser.arguments_or_none(draft)
 
 
 def _body(parser: Parser, header: str) -> Reading[None]:

@@ -66,10 +66,7 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
         draft = parser.call(title.group(1) if title else header)
     else:
         draft = _numbered(parser, header)
-    if (yield from parser.skip_space()) == "<":  # nothing before the closing marker: no arguments
-        parser.settle(draft, "")
-        return
-    yield from parser.json_arguments(draft)
+    yield from parser.arguments_or_none(draft)
 
 
 def _read_numbered(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
@@ -187,8 +184,8 @@ ROWS = (
     Dialect(name="mistral", markers=("[TOOL_CALLS]",), heads=(*JSON, (_NAMED, _read_named)),
             cut_after_name=CUT_IN_SEPARATOR),
     Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
-            "<|tool_call_section_begin|>"), read=_read_section,
-            closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
+            "<|tool_call_section_begin|>", "<|tool_calls|>"), read=_read_section,
+            closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>", "<|calls|>")),
     Dialect(name="deepseek", markers=("<|tool_call_begin|>",), heads=((_NUMBERED, _read_numbered),),
             otherwise=_read_header, closers=("<|tool_call_end|>",)),
     # Gemma writes this token, too, in place of its own.

@@ -30,6 +30,7 @@ BLOCKS = {
     "<thought>": "</thought>",
     "<Thought>": "</Thought>",
     "<reason>": "</reason>",
+    "<|think|>": "<|end|>",
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "[unused16]": "[unused17]",
 }

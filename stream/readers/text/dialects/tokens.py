@@ -20,15 +20,27 @@ _CALLS = ("tool_call", "tool_request", "function_call")
 
 # --- start, value and end ---------------------------------------------------------------------------------------------
 
-_PAIRED = Shape(NAME, Run(r"[ \t]{0,4}\r?"), (["\n"], ["<|"]))
+_PAIRED = Shape(Run(r"[\w.\-/:]{1,64}"), Run(r"[ \t]{0,4}\r?"), (["\n"], ["<|"]))
+# Of a call with an id, which stands first.
+_IDENTIFIED = Shape("<|", ANY, ":name|>", SPACE, NAME, SPACE, "<|", ANY, ":args|>")
 _PART = Shape("<|", ANY, (([":start|>"], [":begin|>"])))
 _LONGEST_KEY = 256
 
 
 def _read_pair(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
-    """Read `NAME`, and `<|Y:start|>key<|Y:value|>value<|Y:end|>` up to the closing token."""
+    """Read `NAME`, and `<|Y:start|>key<|Y:value|>value<|Y:end|>` up to the closing token.
+
+    Or read `ID<|X:name|>NAME<|X:args|>{…}`.
+    """
     parser.take(match.end(2) - parser.position)
-    draft = parser.call(match.group(1))
+    draft = parser.new_draft()
+    identified = yield from parser.read(_IDENTIFIED)
+    draft.name = identified.group(3) if identified else match.group(1)
+    draft.call.id = match.group(1) if identified else ""
+    parser.announce(draft)
+    if identified:
+        yield from parser.arguments_or_none(draft)
+        return
     values = Values(parser.max_argument_chars)
     while True:
         yield from parser.skip_space()
