@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = [
     "Sink",
     "Token",
     "Unreadable",
+    "Values",
     "clean_name",
     "dropped_if",
 ]
@@ -82,6 +84,7 @@ class Unreadable(Exception):  # noqa: N818  (an outcome, not an error)
     """A call began, and its body cannot be read."""
 
 
+_MARKS = 4  # characters of JSON at least, beside a key and its value
 _SKIPPED = Run(r"[\s}\],;]{0,32}")
 
 
@@ -130,10 +133,41 @@ def dropped_if(counts: Callable[..., bool]) -> Reader:
     return read
 
 
+class Values(dict[str, str]):
+    """The values of a call as JSON, by key; past the cap they are dropped."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left, self.some = most, False
+
+    def put(self, key: str, value: str, *, is_text: bool = True) -> None:
+        """Put in a text, or what JSON stands for; raises `Unreadable` if it is not JSON."""
+        self.left, self.some = self.left - len(key) - len(value) - _MARKS, True
+        if self.left >= 0:
+            self[key] = _text(value) if is_text else _json(value)
+
+    @property
+    def json(self) -> str | None:
+        members = ", ".join(f"{_text(key)}: {value}" for key, value in self.items())
+        return f"{{{members}}}" if self.left >= 0 else None
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _json(value: str) -> str:
+    scanner = JsonScanner()
+    end = scanner.scan(value, 0)
+    if not scanner.finish() or value[end:].strip():
+        raise Unreadable
+    return value.strip()
+
+
 class Draft:
     """The known parts of a call whose text is still read."""
 
-    def __init__(self, array: int, *, strong: bool, offset: int) -> None:
+    def __init__(self, array: int, *, strong: bool, offset: int, most: int) -> None:
         self.call = Call(array=array, offset=offset, from_text=True)  # its name is empty until it is announced
         self.name = ""  # as far as it is known
         self.strong = strong  # a marker has already said that this is a call
@@ -141,6 +175,7 @@ class Draft:
         self.begun = strong  # the end of the stream would leave an incomplete call here
         self.arguments: str | None = None  # once they are complete
         self.arguments_begun = False
+        self.beside = Values(most)  # the arguments, if they stand beside the name
         self.unusual = False  # its name or its arguments stand under other keys than those of most models
         self.is_use = False  # its type says that it is the use of a tool
 

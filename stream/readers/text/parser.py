@@ -281,7 +281,8 @@ class Parser:
         return self.declared is not None and name not in self.declared and not is_server_tool(name)
 
     def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
-        self.draft = Draft(array or self.sink.new_array(), strong=strong, offset=self.attempt_at)
+        array, most = array or self.sink.new_array(), self.max_argument_chars
+        self.draft = Draft(array, strong=strong, offset=self.attempt_at, most=most)
         return self.draft
 
     def call(self, name: str, array: int = 0, *, told: bool = False) -> Draft:

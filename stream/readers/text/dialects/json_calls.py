@@ -39,6 +39,7 @@ _WRAPPERS_OF_ONE = ("tool_call", "function_call", "functionCall")
 _DEEPEST = 16  # brackets around a wrapper; a call stands in two or three
 _THOUGHTS = ("thought", "thoughts")  # beside calls
 _ID_KEYS = ("id", "tool_call_id")
+_NO_ARGUMENTS = ("index", *_ID_KEYS, *_THOUGHTS)  # beside a name
 _SCALAR = re.compile(r'["\-0-9n]')
 _KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, *_WRAPPERS, *_THOUGHTS, "function", "index", "type",
                 *_WRAPPERS_OF_ONE, "role", "content"})  # fmt: skip
@@ -129,7 +130,8 @@ def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", 
         if not strong and (draft.unusual or not draft.name or declared is None or draft.name not in declared):
             raise NotACall
         parser.announce(draft)
-    parser.settle(draft, draft.arguments or "")
+    arguments = draft.beside.json if draft.arguments is None and draft.beside.some else draft.arguments or ""
+    parser.settle(draft, arguments)
 
 
 def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = False) -> Reading[None]:
@@ -198,6 +200,9 @@ def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in
     elif key in _ID_KEYS and _SCALAR.match(char):
         value = yield from parser.json_scalar()
         draft.call.id = "" if value is None else str(value)
+    elif (draft.strong or draft.announced) and key not in _NO_ARGUMENTS:
+        if key not in _HARMLESS or not (yield from parser.read(_HARMLESS[key])):
+            draft.beside.put(key, (yield from parser.json_value(draft.beside.left)), is_text=False)
     elif (
         draft.strong
         or draft.announced

@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 import re
 
-from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
+from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable, Values
 from stream.readers.text.dialects.json_calls import json_block
 from stream.readers.text.dialects.reasoning import reasoning_block
-from stream.readers.text.dialects.xml_calls import Values
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.tags import AFTER, ANY, BEFORE, pair_of

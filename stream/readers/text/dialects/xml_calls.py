@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Container
 from functools import lru_cache
 
-from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
+from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable, Values
 from stream.readers.text.dialects.json_calls import ALIAS, ALIASES, ARRAY, OBJECT, json_block
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import FENCE, NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
-from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
 __all__ = [
@@ -21,7 +19,6 @@ __all__ = [
     "KEYED",
     "ROWS",
     "WITH_ATTRIBUTES",
-    "Values",
     "read_bare_tags",
     "read_separated",
     "read_tags",
@@ -57,7 +54,6 @@ _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))"
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
 _BODIES = "{`~"  # what arguments in JSON begin with, fenced or not
 _LONGEST_KEY = 256
-_MARKS = 4  # characters of JSON at least, beside a key and its value
 
 
 @lru_cache(maxsize=64)
@@ -351,37 +347,6 @@ def _keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
             values.put(key, text)
             key = None
     parser.settle(draft, values.json)
-
-
-class Values(dict[str, str]):
-    """The values of a call as JSON, by key; past the cap they are dropped."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.left, self.some = most, False
-
-    def put(self, key: str, value: str, *, is_text: bool = True) -> None:
-        """Put in a text, or what JSON stands for; raises `Unreadable` if it is not JSON."""
-        self.left, self.some = self.left - len(key) - len(value) - _MARKS, True
-        if self.left >= 0:
-            self[key] = _text(value) if is_text else _json(value)
-
-    @property
-    def json(self) -> str | None:
-        members = ", ".join(f"{_text(key)}: {value}" for key, value in self.items())
-        return f"{{{members}}}" if self.left >= 0 else None
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _json(value: str) -> str:
-    scanner = JsonScanner()
-    end = scanner.scan(value, 0)
-    if not scanner.finish() or value[end:].strip():
-        raise Unreadable
-    return value.strip()
 
 
 # Heads of tags that are known by their shape.
