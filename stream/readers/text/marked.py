@@ -11,6 +11,7 @@ from stream.readers.text.patterns import SPACE, Run, Shape, shape_of
 __all__ = ["read_marked"]
 
 _AHEAD = Shape(SPACE, Run(r"\S"))
+_UNKNOWN_TAG = Shape(SPACE, "<", Run(r"[A-Za-z]"))  # of a form that is not known
 
 
 @lru_cache(maxsize=64)
@@ -56,7 +57,7 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         yield from row.otherwise(parser, row, None)
     elif parser.ends_call(row):
         parser.commit()
-    elif row.token:
+    elif row.token or (fresh and row.heads and (yield from parser.test(_UNKNOWN_TAG))):
         raise Unreadable
     else:
         raise NotACall
