@@ -195,7 +195,7 @@ def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
         return None
     found = " and ".join(f"its {edge} 0.5 ms reach {100 * levels[edge]:.0f} % of its peak" for edge in hard)
     fades = " and ".join(edges[edge][1] for edge in hard)
-    fix = f"fade it {fades} over 10 ms; otherwise the bank adds a fade of 5 ms"
+    fix = f"fade it {fades} over 10 ms, flat at both ends; otherwise the bank adds a fade of 5 ms"
     return "hard_edges", f"hard edges: {found}", fix
 
 
