@@ -66,7 +66,9 @@ def test_cases_read_the_same_in_the_lines_of_a_server(pattern):
         if case.get("start") == "reasoning":
             continue  # a server's lines have no template
         # Behind text, plain tokens are passed on by looking them up; some forms count at the start alone.
-        at_start = case["input"].lstrip().startswith(("analysis", "commentary", "assistant", "to=", "[unused16]"))
+        at_start = (
+            case["input"].lstrip().startswith(("analysis", "commentary", "final", "assistant", "to=", "[unused16]"))
+        )
         before = "" if at_start else "So it `is`.\n\n"
         reader = OllamaReader(tools=case.get("tools"))
         events = []

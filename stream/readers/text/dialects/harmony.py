@@ -82,12 +82,13 @@ def _body(parser: Parser, header: str) -> Reading[None]:
 
 # --- without its tokens ---------------------------------------------------------------------------------------------
 
-_ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
 _FINAL = "assistantfinal"
 _CHANNELS = ("commentary", "analysis", "final")
 _CHANNEL = f"(?:{'|'.join(_CHANNELS)})"
 _GAP = Run(r"\s{0,4}")
-_BODY: tuple[list[Part], ...] = (["json", _GAP, "{"], ["code", _GAP, "{"], ["{"])
+_BODY: tuple[list[Part], ...] = (
+    ["json", _GAP, "{"], ["code", _GAP, "{"], ["<|constrain|>json", _GAP, "{"], ["{"]
+)  # fmt: skip
 _SPACED: list[list[Part]] = [[channel, _GAP, _BODY] for channel in _CHANNELS]
 _RECIPIENT_CHARACTERS = r"[^\W\d][\w.\-/:]{0,95}"
 _TO: list[Part] = ["to=", Run(_RECIPIENT_CHARACTERS), _GAP, (*_BODY, *_SPACED)]
@@ -104,8 +105,18 @@ _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
 _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
 # After thoughts in a field of their own, the answer begins with the role of its message.
 _COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in ("commentary", "assistantcommentary"))
-_STRIPPED = (_ANALYSIS, Shape(_FINAL, Run(r"[A-Z]")), *_COMMENTARY, _ADDRESSED_CALL, Shape(Run(" ?"), *_TO_TOOL))
-_FIRST = ("analysis", "commentary", "assistantcommentary", _FINAL, "assistant", "")
+# The channel of a first message, glued to a capital letter, or to one of a script that has none.
+_BEGUN = (["analysis"], ["commentary"], ["final"], ["assistantcommentary"], [_FINAL])
+_STRIPPED = (
+    Shape(_BEGUN, Run(r"[A-ZÀ-ÖØ-ÞЀ-Я\u0900-\u0e5b\u3040-\u9fff\uac00-\ud7a3]")),
+    *_COMMENTARY,
+    _ADDRESSED_CALL,
+    Shape(Run(" ?"), *_TO_TOOL),
+)
+_FIRST = ("analysis", "commentary", "final", "assistantcommentary", _FINAL, "assistant", "")
+# A result that the model invents behind its call.
+_RESULT = Shape(SPACE, "functions.", Run(r"[\w.\-/:]{1,85}"), Run(r"\s{1,4}"), "to=assistant")
+_HALF_RESULT = re.compile(r"\s*functions\.")
 _HALF_HEADER = re.compile(r"commentary\s+to=|to=functions\.")
 _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
 _GLUED_ENDING = re.compile(rf"(?:{_CHANNEL}|json|code)\Z")
@@ -116,7 +127,7 @@ _GLUED_END = marker_pattern(*_GLUED)
 def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
     """Return the row of a round that begins like an answer that has lost its tokens, or its first one."""
     char = yield from parser.peek()
-    if char not in "ac t":
+    if char not in "acf t":
         return None
     try:
         found = yield from parser.test(*_STRIPPED, _ADDRESSED)
@@ -124,7 +135,7 @@ def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
         half = parser.buffer[parser.position :]
         if _HALF_HEADER.search(half):
             _cut_call(parser, channel_first=char == "c" or half.startswith("assistantc"))
-        elif char in " t" or _FINAL.startswith(half) or not parser.dispatcher.drops(half):
+        elif char in "f t" or _FINAL.startswith(half) or not parser.dispatcher.drops(half):
             parser.pass_text(len(half))
         raise
     return None if found is None else STRIPPED if found[0] < len(_STRIPPED) else _ADDRESSED_ROW
@@ -137,8 +148,10 @@ def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     parser.commit()
     if begun == "analysis":
         yield from _thoughts(parser)
-    elif begun != _FINAL:
-        yield from _glued_call(parser, channel_first=begun.endswith("commentary"))
+    elif not begun.endswith(("commentary", "final")):
+        yield from _glued_call(parser)
+    elif (yield from parser.test(_CALL)):
+        yield from _glued_call(parser, channel_first=True)
 
 
 def _read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -203,6 +216,14 @@ def _glued_call(parser: Parser, *, channel_first: bool = False) -> Reading[None]
     parser.take(found[1].end() - len("{") - parser.position)
     draft = parser.call(_tool_name(parser, found[1].group(2), channel_first=channel_first))
     yield from _call_body(parser, draft)
+    try:
+        while (yield from parser.read(_RESULT)):
+            yield from parser.find(*_GLUED_END, 0)
+    except CutOff:
+        if _HALF_RESULT.match(parser.buffer, parser.position):
+            parser.take_to(None)
+            parser.commit()
+        raise
 
 
 def _tool_name(parser: Parser, recipient: str, *, channel_first: bool) -> str:
