@@ -11,6 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -37,8 +38,19 @@ logger = logging.getLogger(__name__)
 _PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
 _PHONE_RATE = 8000
 _EMIT_FAILED = "the handler's emit failed"
+_CLOSE_WITHIN_S = 2.0  # Longest that a `CloseStream` waits for cues after the last speech.
+_LAST_FADE_S = 0.2  # The fade, and the lead at which its frames are due.
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
 _ROUTER: ContextVar[CueRouter] = ContextVar("cues_router")
+
+
+@dataclass(slots=True)
+class _Closing:
+    """A `CloseStream` that is held back, the time until which it may be, and whether sound was faded out then."""
+
+    item: CloseStream
+    by_s: float | None = None
+    is_cut: bool = False
 
 
 def current_router() -> CueRouter:
@@ -78,7 +90,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._least_frames = 1
         self._asked: asyncio.Future[Any] | None = None
         self._ask_at_s = 0.0
-        self._closing: CloseStream | None = None
+        self._closing: _Closing | None = None
         self._replies = False
         inner.cues = self.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
@@ -114,9 +126,9 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             if len(self._frames) >= self._least_frames or (self._frames and not self._more_comes()):
                 frames, self._frames = self._frames, []
                 return self._paced.sample_rate, np.concatenate(frames)
-            if self._closing is not None and not (self._frames or self._paced.pacer.queued_samples):
+            if self._closing is not None and self._may_close(self._closing):
                 closing, self._closing = self._closing, None
-                return closing
+                return closing.item
             left_s = give_up_s - self._paced.clock.now()
             if left_s <= 0.0:
                 return None
@@ -147,6 +159,24 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
     def _more_comes(self) -> bool:
         """Whether a frame follows in time to be sent with this one: the fade-out of speech that stalls does not."""
         return self._paced.pacer.queued_samples > 0 or self._paced.mixer.active
+
+    def _may_close(self, closing: _Closing) -> bool:
+        """Whether all is silent, or the time for it is over: FastRTC cuts off what it gets after a `CloseStream`."""
+        pacer, now_s = self._paced.pacer, self._paced.clock.now()
+        if self._frames or pacer.queued_samples:
+            return False
+        if closing.by_s is None:
+            closing.by_s = now_s + _CLOSE_WITHIN_S
+            self.router.cancel()  # No answer comes that would end the waiting sound.
+        if not (self._paced.mixer.active or pacer.fades_out):
+            return True
+        if now_s < closing.by_s:
+            return False
+        is_over, closing.is_cut = closing.is_cut, True
+        if not is_over:
+            closing.by_s = now_s + _LAST_FADE_S
+            self._paced.interrupt()
+        return is_over
 
     def _cancel_asked(self) -> None:
         asked, self._asked = self._asked, None
@@ -199,7 +229,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             item = asked.result()
         except Exception as error:
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
-            self.router.handle(StreamFailed(f"{type(error).__name__}: {error}", code="handler"))
+            if self._closing is None:
+                self.router.handle(StreamFailed(f"{type(error).__name__}: {error}", code="handler"))
             if isinstance(error, WebRTCError):
                 raise
             logger.exception(_EMIT_FAILED)  # Raised, it would end the output of a WebSocket.
@@ -209,6 +240,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         if item is None or self._is_interrupted():
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
             return None
+        if self._closing is not None:
+            self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
         return self._take(item)
 
     def _is_interrupted(self) -> bool:
@@ -229,14 +262,15 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     def _take(self, item: Any) -> Any:
         if isinstance(item, CloseStream):
-            self._closing = item
+            self._closing = self._closing or _Closing(item)
             self._paced.end()
             return None
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], tuple):
             self._take(item[0])
             return self._take(item[1])
         if isinstance(item, tuple) and len(item) in (2, 3) and isinstance(item[1], np.ndarray):
-            self._paced.push(self._as_speech(*item))
+            if self._closing is None:  # FastRTC plays nothing that comes after it.
+                self._paced.push(self._as_speech(*item))
             return None
         return item
 

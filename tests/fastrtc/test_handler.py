@@ -9,11 +9,14 @@ import pytest
 from fastrtc import AdditionalOutputs, AsyncStreamHandler, CloseStream, StreamHandler, wait_for_item
 from fastrtc.utils import player_worker_decode
 
+from cues import Cue
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError, CueValueError
+from cues.meters.clicks import find_clicks
 from cues.signal.fades import raised_cosine
 from cues.signal.resample import resample
-from stream.events import ToolCallStart
+from stream.clock import WallClock
+from stream.events import StreamFailed, ToolCallStart
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
 from tests.support.virtual_loop import LoopClock, run_virtually
 
@@ -297,3 +300,160 @@ def test_a_failure_of_the_handler_that_an_interruption_drops_is_logged(end, capl
 
     assert run_virtually(go) == []
     assert "no voice" in caplog.text
+
+
+class Reply(Polled):
+    """Says its items, then is over: a handler as those that wrap a generator."""
+
+    def __init__(self, *items):
+        super().__init__()
+        for item in items:
+            self.items.put_nowait(item)
+
+    async def emit(self):
+        item = await super().emit()
+        return item(self) if callable(item) else item
+
+
+class ReplyInThread(StreamHandler):
+    """The same, synchronous: FastRTC's wrapper calls it in a thread."""
+
+    def __init__(self, *items):
+        super().__init__(output_sample_rate=RATE)
+        self._items = list(items)
+
+    def receive(self, frame): ...
+
+    def emit(self):
+        item = self._items.pop(0) if self._items else None
+        return item(self) if callable(item) else item
+
+    def copy(self):
+        return ReplyInThread(*self._items)
+
+
+def told(*events, then=None):
+    """An item that first handles events."""
+
+    def item(handler):
+        for event in events:
+            handler.cues.handle(event)
+        return then
+
+    return item
+
+
+def until_closed(inner, longest_s=8.0, meanwhile=None, **options):
+    """Take `emit` until its `CloseStream`: the sound, the time and the handler."""
+
+    async def go():
+        clock = WallClock() if isinstance(inner, StreamHandler) else LoopClock()
+        outer, pieces = with_cues(inner, clock=clock, **options), [np.zeros(0, dtype=np.float32)]
+        began_s = clock.now()
+        while not isinstance(item := await outer.emit(), CloseStream):
+            assert clock.now() < began_s + longest_s, "no CloseStream came"
+            if isinstance(item, tuple):
+                pieces.append(item[1])
+                if meanwhile:
+                    meanwhile(outer, sum(map(len, pieces)))
+        outer.shutdown()
+        await asyncio.sleep(0)
+        return np.concatenate(pieces), clock.now() - began_s, outer
+
+    return asyncio.run(go()) if isinstance(inner, StreamHandler) else run_virtually(go)
+
+
+FAILED = StreamFailed("no more", code="handler")
+
+
+@pytest.mark.parametrize("kind", [Reply, ReplyInThread], ids=["async", "in a thread"])
+@pytest.mark.parametrize("speech_s", [0.0, 0.2], ids=["alone", "after speech"])
+def test_the_end_of_the_stream_waits_for_a_cue_that_sounds(kind, speech_s):
+    said = (RATE, np.zeros((1, round(speech_s * RATE)), dtype=np.float32)) if speech_s else None
+    inner = kind(said, told(ToolCallStart("read_file", "1"), FAILED, then=CloseStream("bye")))
+    heard, _, outer = until_closed(inner)
+    error = next(span for span in outer.router.spans if span.cue == "error")
+    assert error.end_samples <= len(heard)
+    assert np.abs(heard[error.start_samples :]).max() > 0.01
+    assert np.abs(heard[-24:]).max() < 1e-3
+    assert find_clicks(heard, RATE).tolist() == []
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["with its speech", "after it"])
+@pytest.mark.parametrize("n_samples", [9600, 9700], ids=["whole frames", "part of a frame"])
+def test_speech_that_the_end_of_the_stream_cuts_in_mid_sound_fades_out_first(n_samples, together):
+    voice = (RATE, long_tone(RATE, 1.0)[None, :n_samples])
+    items = [(voice, CloseStream())] if together else [voice, CloseStream()]
+    heard, _, outer = until_closed(Reply(*items))
+    assert len(heard) >= n_samples + 240
+    assert np.abs(heard[-24:]).max() < 1e-3
+    assert splatter_db(heard, 4000) < -90
+    assert not outer.pacer.fades_out
+
+
+def test_the_end_of_the_stream_fades_a_waiting_sound_out_at_once():
+    waits_s, started = 4.0, []
+
+    class Waiting(Reply):
+        async def emit(self):
+            self.cues.handle(ToolCallStart("read_file", "1"))
+            await asyncio.sleep(waits_s)
+            return CloseStream()
+
+    def meanwhile(outer, n_samples):
+        started.extend(span for span in outer.router.spans if span.cue == "working" and not started)
+
+    heard, closed_s, outer = until_closed(Waiting(), meanwhile=meanwhile)
+    assert started, "it sounds"
+    assert waits_s < closed_s < waits_s + 0.5
+    assert np.abs(heard[-24:]).max() < 1e-3
+    assert find_clicks(heard, RATE).tolist() == []
+    assert not outer.router.waits
+
+
+def test_the_end_of_the_stream_waits_two_seconds_at_most_and_fades_what_still_sounds():
+    tone = 0.2 * np.sin(2 * np.pi * 440 * np.arange(6 * RATE) / RATE)
+    bank = {"error": Cue(name="error", samples=tone, sample_rate=RATE)}
+    heard, closed_s, _ = until_closed(Reply(told(FAILED, then=CloseStream())), bank=bank)
+    assert 2.0 < closed_s < 2.3
+    assert np.abs(heard[-24:]).max() < 1e-3
+    assert find_clicks(heard, RATE).tolist() == []
+
+
+def test_a_handler_that_goes_on_after_its_end_is_not_heard_and_does_not_put_the_end_off():
+    class Endless(Reply):
+        async def emit(self):
+            if not self.items.empty():
+                return await self.items.get()
+            self.cues.handle(ToolCallStart("read_file", str(id(object()))))
+            return RATE, np.full((1, 4800), 0.5, dtype=np.float32)
+
+    heard, closed_s, _ = until_closed(Endless(CloseStream()))
+    assert closed_s < 2.5
+    assert np.abs(heard).max(initial=0.0) < 0.3
+
+
+def test_a_handler_that_raises_after_its_end_sounds_no_error():
+    class Over(Reply):
+        async def emit(self):
+            if self.items.empty():
+                raise StopAsyncIteration
+            return await self.items.get()
+
+    _, closed_s, outer = until_closed(Over((RATE, steady_voice(0.5)[None]), CloseStream()))
+    assert [span.cue for span in outer.router.spans] == []
+    assert closed_s < 0.7
+
+
+@pytest.mark.parametrize("end", ["shutdown", "interrupt"])
+def test_a_shutdown_or_an_interruption_does_not_lose_the_end_of_the_stream(end):
+    inner, ended = Reply((RATE, steady_voice(1.0)[None]), told(FAILED, then=CloseStream())), []
+
+    def meanwhile(outer, n_samples):
+        if not ended and n_samples > 0.3 * RATE:
+            ended.append(getattr(outer, end)())
+
+    heard, closed_s, _ = until_closed(inner, meanwhile=meanwhile)
+    assert ended
+    assert closed_s < 1.2
+    assert np.abs(heard[-24:]).max() < 1e-3
