@@ -27,13 +27,17 @@ _RESPONSE = ("response.created", "response.done")
 
 @dataclass(slots=True)
 class SpokenItem:
-    """An item of the conversation that is spoken: its range among all speech samples, and whether it was cut."""
+    """An item of the conversation that is spoken: its range among all speech samples, and whether it was cut.
+
+    `odd_byte` is the first half of a sample whose other half comes with the next delta.
+    """
 
     item_id: str
     content_index: int
     start: int
     end: int
     cut: bool = False
+    odd_byte: bytes = b""
 
 
 class RealtimeCues(PacedWriter):
@@ -96,6 +100,8 @@ class RealtimeCues(PacedWriter):
         if kind in _AUDIO_ENDS and not self._is_of_another(fields):
             self._push(self._paced.rest_at_own_rate())
             self._paced.end()
+            for item in self._items:
+                item.odd_byte = b""
         return events
 
     async def result(self, call_id: str, output: str, *, is_error: bool = False, respond: bool = True) -> None:
@@ -148,8 +154,10 @@ class RealtimeCues(PacedWriter):
             self._items.append(last)
         rate, self._response_id = _rate_of(audio.mime), _response_id(fields)
         if not last.cut and _LOWEST_HZ <= rate <= _HIGHEST_HZ:
-            whole = audio.pcm[: len(audio.pcm) // 2 * 2]
-            self._push(self._paced.at_own_rate(float_of_pcm16(whole), rate))
+            pcm = last.odd_byte + audio.pcm
+            even = len(pcm) // 2 * 2
+            last.odd_byte = pcm[even:]
+            self._push(self._paced.at_own_rate(float_of_pcm16(pcm[:even]), rate))
             last.end = self._n_pushed
 
     def _is_of_another(self, fields: Mapping[str, Any]) -> bool:

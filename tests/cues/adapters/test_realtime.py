@@ -63,6 +63,54 @@ def test_the_models_voice_is_heard_whole_and_at_its_pace():
     assert voice.router.is_over
 
 
+def cut_anew(events, n_bytes):
+    """The events with their audio in deltas of `n_bytes`."""
+    first, *others = [event for event in events if event["type"] == "response.output_audio.delta"]
+    pcm = b"".join(base64.b64decode(event["delta"]) for event in [first, *others])
+    pieces = [pcm[start : start + n_bytes] for start in range(0, len(pcm), n_bytes)]
+    at = events.index(first)
+    return [
+        *events[:at],
+        *({**first, "delta": base64.b64encode(piece).decode()} for piece in pieces),
+        *(event for event in events[at:] if event not in others and event is not first),
+    ]
+
+
+@pytest.mark.parametrize("n_bytes", [1, 959, 4801])
+def test_deltas_that_end_within_a_sample_are_heard_as_whole_ones(n_bytes):
+    async def script(voice, clock, sent):
+        await feed(voice, cut_anew(SPOKEN, n_bytes))
+        await asyncio.sleep(4.0)
+
+    heard = converse(script)[0].signal()
+    at = first_sound(heard) - first_sound(VOICE)
+    assert np.array_equal(heard[at : at + len(VOICE)], VOICE)
+
+
+@pytest.mark.parametrize("end", ["response.output_audio.done", "response.done", "another item", "barge-in"])
+def test_half_a_sample_at_the_end_of_an_item_is_not_part_of_what_follows(end):
+    tone = np.full(4800, 0.25, dtype=np.float32)
+
+    def delta(item_id, pcm):
+        data = {"delta": base64.b64encode(pcm).decode(), "content_index": 0, "response_id": "r"}
+        return {"type": "response.output_audio.delta", "item_id": item_id, "output_index": 0, **data}
+
+    async def script(voice, clock, sent):
+        await voice.feed(delta("a", b"\x00\x00\x7f"))
+        if end == "barge-in":
+            await voice.barge_in()
+            await asyncio.sleep(0.5)
+        elif end != "another item":
+            await voice.feed({"type": end, "response_id": "r", "response": {"id": "r", "status": "completed"}})
+        is_same = end.startswith("response")
+        await voice.feed(delta("a" if is_same else "b", pcm16_of_float(tone)))
+        await asyncio.sleep(1.0)
+
+    heard = converse(script)[0].signal()
+    assert np.abs(heard).max() == pytest.approx(0.25, abs=1e-3)
+    assert np.count_nonzero(np.abs(heard - 0.25) < 1e-3) > 4000
+
+
 @pytest.mark.parametrize("known_s", [1.001, 1.0133, 1.0195])
 def test_a_cue_begins_within_40_ms_after_the_name_of_the_call_and_makes_the_speech_no_longer(known_s):
     async def script(voice, clock, sent):
