@@ -20,7 +20,7 @@ from cues.library import cache
 from cues.library.audiofile import decoded, file_bytes
 from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.library.phrases import SPEECH_LU, spoken_cue
-from cues.library.shaping import Loop, leveled, looped, trimmed, with_soft_edges
+from cues.library.shaping import LOOP_PERIOD_MS, Loop, leveled, looped, trimmed, with_soft_edges
 from cues.meters.levels import Measurement
 from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES, cue_by_rules, usual_lu, usually_loops
 from cues.synthesis.motifs import motif
@@ -31,7 +31,6 @@ __all__ = ["Bank", "errors_in", "load_bank", "make_cue"]
 
 Finished: TypeAlias = tuple[Samples, Measurement]
 _SPEECH_LUFS = (-60.0, 0.0)
-_LOOP_PERIOD_MS = 2000.0
 _MAX_REMEMBERED = 256
 _remembered: dict[str, Finished] = {}
 _lock = Lock()
@@ -227,7 +226,7 @@ def _from_file(name: str, path: Path, override: Override, sample_rate: int, leve
     loop = Loop() if override.loop is True else override.loop
     if loop is None and usually_loops(name):
         # A short file without loop settings would repeat too fast: add silence.
-        loop = Loop(period_ms=_LOOP_PERIOD_MS)
+        loop = Loop(period_ms=LOOP_PERIOD_MS)
     data = file_bytes(path, override.file_name)
     recipe = {
         "file": hashlib.sha256(data).hexdigest(),

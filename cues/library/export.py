@@ -18,7 +18,9 @@ from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
 from cues.library.phrases import SPEECH_LU
+from cues.library.shaping import LOOP_PERIOD_MS, with_soft_edges
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
+from cues.units import ms_to_samples
 
 __all__ = ["MANIFEST", "PLAYERS", "Export", "PlayerFile", "export_bank", "export_for_player"]
 
@@ -229,11 +231,17 @@ def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:
     says, lu = "", cue.measured.m100_max_lufs - bank.speech_lufs
     if abs(lu - (SPEECH_LU if cue.phrases else usual_lu(cue.name))) > _SAME_LU:
         says += f", target_lu = {min(max(lu, -40.0), 10.0):.2f}" if cue.phrases else ", normalize = false"
-    if cue.loop != usually_loops(cue.name):
+    if cue.loop != usually_loops(cue.name) or (cue.loop and not cue.phrases and not _has_usual_period(cue)):
         says += f", loop = {str(cue.loop).lower()}"
     if cue.phrases:
         return f"{{ phrases = [{', '.join(map(_text, names))}]{says} }}"
     return f"{{ file = {_text(names[0])}{says} }}" if says else _text(names[0])
+
+
+def _has_usual_period(cue: Cue) -> bool:
+    """Whether a loop stays as it is when its file is loaded without settings: no silence or fade is added."""
+    is_long = len(cue) >= ms_to_samples(LOOP_PERIOD_MS, cue.sample_rate)
+    return is_long and np.array_equal(with_soft_edges(cue.samples, cue.sample_rate), cue.samples)
 
 
 def _text(value: str) -> str:

@@ -8,18 +8,31 @@ from numpy.typing import NDArray
 
 from cues.errors import CueValueError
 from cues.meters.levels import Measurement
-from cues.signal.fades import MIN_FADE_MS, raised_cosine
+from cues.signal.fades import MIN_FADE_MS, is_seamless, raised_cosine
 from cues.units import db_to_gain, ms_to_samples
 
-__all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "SILENCE_LUFS", "Loop", "leveled", "looped", "trimmed", "with_soft_edges"]
+__all__ = [
+    "CEILING_DBTP",
+    "LOOP_PERIOD_MS",
+    "MAX_GAIN_DB",
+    "SILENCE_LUFS",
+    "Loop",
+    "leveled",
+    "looped",
+    "trimmed",
+    "with_soft_edges",
+]
 
 CEILING_DBTP = -3.0
 """Highest true peak of a cue (dBTP)."""
 MAX_GAIN_DB = 20.0
 """Largest gain towards the target (dB): more would raise noise. Attenuation has no limit."""
 SILENCE_LUFS = -70.0
+LOOP_PERIOD_MS = 2000.0
+"""Shortest period of a file for the waiting sound that has no settings of a loop."""
 _METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 _SEAM_MS = 20.0  # a loop's crossfade
+_LEAST_SEAM = 2  # samples that show a bend
 _TRIM_DB = -60.0
 _BEGUN = 0.05  # of an edge's peak
 _STEEP = 0.4  # of the shortest fade; a raised cosine of 2 ms is at a tenth after a fifth of it
@@ -93,7 +106,7 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
 
     With `period_ms`, the sound gets soft edges and silence after it. Otherwise the last 20 ms crossfade, at equal gain,
     into the samples before the start; if there are too few of them, the loop starts later. A sound with soft edges at
-    both ends, such as an exported cue, stays as it is.
+    both ends, or one that is seamless as a whole, such as an exported loop, stays as it is.
     """
     start = ms_to_samples(loop.start_ms, sample_rate)
     end = len(samples) if loop.end_ms is None else ms_to_samples(loop.end_ms, sample_rate)
@@ -108,9 +121,10 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
         missing = ms_to_samples(loop.period_ms, sample_rate) - (end - start)
         return np.pad(with_soft_edges(samples[start:end], sample_rate), (0, max(0, missing)))
     _, hard = _edges(samples[start:end], sample_rate)
-    if not hard:
-        return samples[start:end]
     seam = min(seam, (end - start) // 4)
+    is_whole = end - start == len(samples)
+    if not hard or (is_whole and seam >= _LEAST_SEAM and is_seamless(samples, seam)):
+        return samples[start:end]
     start += seam if start < seam else 0
     before, body = samples[start - seam : start], samples[start:end].copy()
     body[-seam:] += raised_cosine(seam).astype(np.float32) * (before - body[-seam:])

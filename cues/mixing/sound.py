@@ -15,7 +15,7 @@ from cues._kernels import layout
 from cues.arrays import Samples
 from cues.cue import Cue
 from cues.mixing.state import NotCopyable
-from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
+from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, is_seamless, raised_cosine, smoothstep
 from cues.signal.resample import resample
 from cues.units import ms_to_samples
 
@@ -137,7 +137,7 @@ def _crossfading(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]
 def _joined(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
     """One period of a seamless loop; shorter by up to `fade` samples if the seam needs a crossfade."""
     n = min(fade, len(samples) // 4)
-    if n < 2 or _seamless(samples, n):
+    if n < 2 or is_seamless(samples, n):
         return samples
     rise = raised_cosine(n)
     joined = samples[: len(samples) - n].copy()
@@ -158,12 +158,3 @@ def _resampled_loop(samples: NDArray[np.float64], from_rate: int, to_rate: int, 
     n = min(fade, length // 4)
     period[:n] += (1.0 - raised_cosine(n)) * (following[:n] - period[:n])
     return period
-
-
-def _seamless(samples: NDArray[np.float64], n: int) -> bool:
-    """Whether the seam is no rougher than the samples beside it."""
-    around = np.concatenate([samples[-n:], samples[:n]])
-    bends = np.abs(np.diff(around, 2))
-    at_seam = bends[n - 2 : n].max()
-    elsewhere = np.delete(bends, [n - 2, n - 1]).max(initial=0.0)
-    return bool(at_seam <= 2.0 * elsewhere + _SILENT_EDGE)

@@ -68,6 +68,12 @@ def test_a_loop_has_no_corner_at_its_seam(loop):
     assert largest_bend(np.concatenate([period, period])) < 1.6 * largest_bend(x)
 
 
+@pytest.mark.parametrize("loop", [Loop(), Loop(start_ms=50, end_ms=413.3)], ids=str)
+def test_a_loop_that_is_seamless_as_a_whole_stays_as_it_is(loop):
+    once = looped(hum(RATE // 2), RATE, loop)
+    np.testing.assert_array_equal(looped(once, RATE, Loop()), once)
+
+
 def test_a_loop_point_with_room_before_it_keeps_the_length():
     assert len(looped(hum(RATE), RATE, Loop(start_ms=100, end_ms=600))) == RATE // 2
     assert len(looped(hum(RATE), RATE, Loop())) == RATE - 480
