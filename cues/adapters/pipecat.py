@@ -6,6 +6,7 @@ Tested with pipecat-ai 1.14. The transport mixes each chunk just before it is wr
 within one or two chunks of 40 ms, however much speech is queued.
 """
 
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Unpack
@@ -20,7 +21,16 @@ from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
-from stream.events import Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    Event,
+    Finish,
+    InvalidToolCall,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
 from stream.readers.options import Start
 from stream.routing.router import CueRouter
 
@@ -307,6 +317,24 @@ def create(
     return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm, mixer, text_guard)] if watches else []))
 
 
+def _is_early(event: Event) -> bool:
+    """Whether Pipecat tells of it late or never: a structured call is named, or its arguments cannot be read."""
+    match event:
+        case ToolCallStart(from_text=False, tool_call_id=call_id):
+            return bool(call_id)
+        case ToolCallEnd(from_text=False, tool_call_id=call_id, arguments=None, arguments_json=arguments):
+            return bool(call_id and arguments) and not _is_json(arguments)  # Pipecat runs the others
+    return False
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
     """Parse and repair the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
 
@@ -320,20 +348,23 @@ def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
     async def watched(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
         return passed(await ask(*arguments, **options))
 
+    def report(events: list[Event]) -> None:
+        for event in filter(_is_early, events):
+            mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
+
     async def passed(chunks: Any) -> AsyncIterator[Any]:
         reader = None if guard.is_speculative else OpenAIReader()  # of a speculative response no call runs
         repair = ChatRepair(not_offered="pass")
         try:
             async for chunk in chunks:
-                for event in reader.feed(chunk) if reader else ():
-                    if isinstance(event, ToolCallStart) and event.tool_call_id and not event.from_text:
-                        mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
+                report(reader.feed(chunk) if reader else [])
                 # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's; a
                 # chunk without a delta is one that Pipecat does not read, such as the whole answer once more.
                 deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
                 is_text = any(delta.content and not delta.tool_calls for delta in deltas)
                 for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
                     yield one
+            report(reader.close() if reader else [])
             for one in repair.close():
                 yield one
         finally:

@@ -13,6 +13,7 @@ from pipecat.frames.frames import (
     FunctionCallResultProperties,
     FunctionCallsStartedFrame,
     InterruptionFrame,
+    LLMContextFrame,
     LLMFullResponseStartFrame,
     LLMTextFrame,
     MixerControlFrame,
@@ -394,6 +395,57 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
     assert sounded_at < n_chunks - 3  # The arguments were still to come.
     assert stats.played == 1
     assert stats.coalesced == 0
+
+
+def chunks_of_a_call(arguments, reason):
+    from openai.types.chat import ChatCompletionChunk
+
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": arguments[:3]}}
+    rest = {"index": 0, "function": {"arguments": arguments[3:]}}
+    deltas = [({"tool_calls": [call]}, None), ({"tool_calls": [rest]}, None), *([({}, reason)] if reason else [])]
+    frame = {"id": "r", "created": 0, "model": "m", "object": "chat.completion.chunk"}
+    return [
+        ChatCompletionChunk.model_validate({**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": why}]})
+        for delta, why in deltas
+    ]
+
+
+@pytest.mark.parametrize("reason", ["length", "tool_calls", "stop", None])
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [('{"path": "a', "error"), ('{"path": }', "error"), ('{"path": "a"}', "success"), ("", "success")],
+    ids=["cut off", "malformed", "complete", "none"],
+)
+def test_a_structured_call_whose_arguments_pipecat_cannot_read_sounds_as_an_error(arguments, outcome, reason):
+    from pipecat.processors.aggregators.llm_context import LLMContext
+    from pipecat.services.openai.llm import OpenAILLMService
+
+    ran = []
+
+    class Service(OpenAILLMService):
+        async def get_chat_completions(self, _context):
+            async def chunks():
+                for chunk in chunks_of_a_call(arguments, reason):
+                    yield chunk
+
+            return chunks()
+
+    async def read_file(params):
+        ran.append(params.arguments)
+        await params.result_callback("text", properties=FunctionCallResultProperties(run_llm=False))
+
+    llm = Service(api_key="none", settings=Service.Settings(model="replay"))
+    llm.register_function("read_file", read_file)
+    mixer, tap = create(RATE, llm=llm)
+
+    async def script(send, clock):
+        await send(LLMContextFrame(LLMContext([{"role": "user", "content": "hi"}])))
+        await clock.sleep(2.0)
+
+    run_pipeline(mixer, [llm, tap], script)
+    assert [span.cue for span in mixer.router.spans if span.cue != "working"] == ["tool_call", outcome]
+    assert len(ran) == (outcome == "success")
+    assert not mixer.router.waits
 
 
 @pytest.mark.parametrize(
