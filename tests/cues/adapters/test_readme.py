@@ -3,11 +3,14 @@
 import asyncio
 import json
 import re
+import socket
+import struct
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import cues.adapters
 import stream
@@ -242,6 +245,59 @@ def test_the_lines_for_asterisk_answer_a_call():
 
     assert asyncio.run(go()) == bytes([0x10, 1, 64])
     assert heard == [160]
+
+
+def test_a_reset_connection_leaves_nothing_of_the_lines_for_asterisk():
+    from tests.support.phone_calls import FRAME, OPENING
+
+    names, answered, ended = block("audiosocket"), asyncio.Event(), asyncio.Event()
+
+    async def on_audio(line, samples):
+        answered.set()
+
+    async def call(reader, writer):
+        await names["call"](reader, writer)
+        ended.set()
+
+    async def go():
+        async with await asyncio.start_server(call, "127.0.0.1", 0) as server:
+            before = asyncio.all_tasks()
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(OPENING + FRAME)
+            await answered.wait()
+            no_linger = struct.pack("ii", 1, 0)  # closes with a reset
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_linger)
+            writer.transport.abort()
+            await asyncio.wait_for(ended.wait(), 10.0)
+            await asyncio.sleep(0)
+            assert not [task for task in asyncio.all_tasks() - before if not task.done()]
+
+    names["on_audio"] = on_audio
+    asyncio.run(go())
+
+
+def test_a_session_that_breaks_leaves_nothing_of_the_lines_for_the_agents_sdk():
+    class Session:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *exception):
+            pass
+
+        async def __aiter__(self):
+            raise ConnectionError("reset")
+            yield
+
+    class Runner:
+        async def run(self, **options):
+            return Session()
+
+    async def go():
+        with pytest.raises(ConnectionError, match="reset"):
+            await block("agents")["talk"](Runner(), lambda _: None)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(go())
 
 
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
