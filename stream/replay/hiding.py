@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -21,16 +21,31 @@ SHORTEST = 8
 
 # By the end of a field's name, in any case: `Authorization`, `x-api-key`, `X-Auth-Token`, a session's `client_secret`.
 _ENDS = (
-    "api[-_]?key|authorization(?:[-_]?token)?|secret|password|cookie|newhandle|ephemeral[-_]?key"
-    "|(?:access|auth|bearer|refresh|session)[-_]?token"
+    "(?:api|private|access|account|ephemeral|subscription)[-_]?key|authorization(?:[-_]?token)?|secret|password|cookie"
+    "|newhandle|(?:access|auth|bearer|refresh|session)[-_]?token|connection[-_]?string"
 )
-_FIELD = re.compile(rf"(?i).*(?:{_ENDS})")
+_NAMED = re.compile(rf"(?i).*(?:{_ENDS})")
+# Objects of which every field may hold one, such as an MCP tool's `headers`; these fields count under `headers.NAME`.
+_HOLDER = "auth(?:entication|orization|[-_]?config)?|credentials?"
+_IN_HOLDER = re.compile(rf"(?i).*(?:headers|{_HOLDER})(?:\..*)?")
+_FIELD = re.compile(rf"(?is).*(?:{_ENDS}|headers\..*|(?:{_HOLDER})(?:\..*)?)")
+_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+"""Their objects' names are of a tool's arguments and types, and hold no values."""
+
+# In a URL, also one in a text: the login, and parameters named as secrets.
+_PARAMETERS = (
+    rf"[\w.%-]{{0,64}}(?:{_ENDS}|token|[-_]key|signature|credential)|key|sig|code|auth|pass(?:word|wd)?|pwd|config"
+)
+_LOGIN = re.compile(rb'(?<=://)[^\s/?#"\\<>]{1,512}(?=@)')
+_PARAMETER = re.compile(
+    rf"(?i)((?:[?&]|&amp;|\\u0026)({_PARAMETERS})=(?!=))([^\s&#\"'`)\\<>\x80-\xff]+)".encode("latin-1")
+)
 
 
 def _in_json(quote: str, char: str, space: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """A field for secrets with its text or list of texts, and a text in it, by patterns for the parts of JSON."""
-    field = rf'(?i)({quote}[^"\\]{{0,64}}(?:{_ENDS}){quote}{space}:{space}'
-    field += rf"(?:\{{[^{{}}]*?{quote}value{quote}{space}:{space})?)"
+    name, value = rf'{quote}[^"\\]{{0,64}}(?:{_ENDS}){quote}', rf"{quote}value{quote}{space}:{space}"
+    field = rf"(?i)({name}{space}(?::{space}(?:\{{[^{{}}]*?{value})?|,{space}{value}))"
     text = rf"{quote}(?:{char})*"
     return (
         re.compile(rf"{field}({text}|\[(?:(?:{space},)?{space}{text}(?:{quote})?)*)".encode()),
@@ -66,7 +81,8 @@ class Secrets:
         body = self._sent.sub(_asterisks, body)
         for field, text in _JSON:
             body = field.sub(lambda found, text=text: found[1] + text.sub(_starred, found[2]), body)  # type: ignore[misc]
-        return body
+        body = _LOGIN.sub(_asterisks, body)
+        return _PARAMETER.sub(lambda found: found[1] + b"*" * len(found[3]), body)
 
     def hide_in(self, text: str) -> str:
         """The text with asterisks for what was sent."""
@@ -122,13 +138,31 @@ def _in_fields(value: Any, field: str = "") -> Iterator[str]:
         for one in value:
             yield from _in_fields(one, field)
     elif isinstance(value, str) and _FIELD.fullmatch(field):
-        yield value
+        yield from _searched(field, _in_headers({field.rpartition(".")[2]: value}))
+    elif isinstance(value, str):
+        text = value.encode("utf-8", "replace")
+        for login in _LOGIN.findall(text):
+            yield from _in_login(unquote(login.decode())) if b":" in login else ()
+        for _, name, secret in _PARAMETER.findall(text):
+            yield from _searched(name.decode(), (secret.decode().rstrip(".,;:!?"),))
+
+
+def _searched(name: str, values: Iterable[str]) -> Iterator[str]:
+    """The values that are searched for elsewhere; without a digit they may be words, such as a title's."""
+    return (value for value in values if _NAMED.fullmatch(name) or any(map(str.isdigit, value)))
 
 
 def _members(value: dict[str, Any], field: str) -> Iterator[tuple[str, str, Any]]:
     """Each key of an object, the field's name that its value counts under, and its value."""
+    name = value.get("name", value.get("key"))
+    pair = name if isinstance(name, str) and _NAMED.fullmatch(name) else field
     for key, one in value.items():
-        yield key, field if key == "value" else key, one
+        if field in _SCHEMAS and isinstance(one, dict):
+            yield key, "", one
+        elif _IN_HOLDER.fullmatch(field) and key not in ("name", "type"):
+            yield key, f"{field}.{key}", one
+        else:
+            yield key, pair if key == "value" else key, one
 
 
 def _in_login(login: str) -> tuple[str, ...]:

@@ -103,6 +103,68 @@ def test_a_key_in_the_body_of_a_request_is_hidden_where_the_server_quotes_it():
     assert hidden == f"Incorrect API key {'*' * len(KEY)}: a string".encode()
 
 
+PLACES = [
+    {"tools": [{"type": "mcp", "server_url": f"https://user:{IN_URL}@host/mcp"}]},
+    {"tools": [{"type": "mcp", "server_url": f"https://{IN_URL}@host/mcp"}]},
+    *({"mcp_servers": [{"url": f"https://host/sse?a=b&{name}={IN_URL}"}]} for name in ("api_key", "exaApiKey", "sig")),
+    {"input": f"Ask https://host/?token={IN_URL}, please."},
+    {"tools": [{"type": "mcp", "headers": {"X-Tenant": KEY, "Accept": [KEY], "X-More": {"a": KEY}}}]},
+    {"tools": [{"type": "mcp", "authorization": KEY}]},
+    {"extra_headers": [{"name": "X-Tenant", "value": KEY}]},
+    *({"options": [{name: "Authorization", "value": f"Bearer {KEY}"}]} for name in ("name", "key")),
+    {"options": [{"value": KEY, "name": "x-api-key"}]},
+    {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "key": KEY}}}]},
+    {"tools": [{"authConfig": {"apiKeyConfig": {"apiKeyString": KEY}}}]},
+    {"account": {"private_key": KEY}},
+]
+
+
+@pytest.mark.parametrize("request_", PLACES, ids=str)
+def test_a_secret_anywhere_in_the_body_of_a_request_is_hidden(request_):
+    secrets = Secrets("http://h/", {}, request_)
+    hidden = json.dumps(secrets.hide_in_request(request_)) + secrets.hide(json.dumps(request_).encode()).decode()
+    assert "Hidden" not in hidden
+    assert "0123" not in hidden
+    if f"/{IN_URL}@" not in json.dumps(request_):  # a lone name may be a word
+        assert secrets.hide_in(f"Wrong key {KEY}!") == f"Wrong key {'*' * len(KEY)}!"
+
+
+@pytest.mark.parametrize("separator", ["&", "&amp;", r"\u0026"])
+def test_a_short_key_is_hidden_where_the_server_quotes_the_url_or_the_pair(separator):
+    quoted = f'{{"url": "https://host/mcp?mode=fast{separator}token=tiny"}}, {{"name": "X-Api-Key", "value": "tiny"}}'
+    assert Secrets("http://h/", {}).hide(quoted.encode()) == quoted.replace("tiny", "****").encode()
+
+
+def test_words_of_messages_and_schemas_stay():
+    schema = {"type": "object", "description": "assistant", "default": "none"}
+    request = {
+        "tools": [
+            {"name": "get_secret", "parameters": {"properties": {"headers": schema, "auth": schema, "value": schema}}},
+            {"name": "request", "input_schema": {"$defs": {"Headers": schema, "Credentials": schema}}},
+        ],
+        "messages": [
+            {
+                "role": "user",
+                "content": "Is the password key=value, or x ?token== y;key=z? Mail me@example.org, not a:b@c.",
+            },
+            {"role": "user", "content": "https://example.org/watch?v=elephants&page=12345678#key=a, authorization: no"},
+            {"role": "assistant", "tool_calls": [{"function": {"name": "sum", "arguments": '{"headers": ["Name"]}'}}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "input": {"headers": ["Name", "Total amount"]}}]},
+        ],
+    }
+    assert Secrets("http://h/", {}, request).hide_in_request(request) == request
+
+
+def test_a_word_in_a_header_or_a_parameter_is_hidden_there_alone():
+    request = {
+        "tools": [{"headers": {"X-Role": "assistant"}, "server_url": "https://host/?code=assistant"}],
+        "messages": [{"role": "assistant", "content": "assistant"}],
+    }
+    hidden = Secrets("http://h/", {}, request).hide_in_request(request)
+    tool = {"headers": {"X-Role": "*********"}, "server_url": "https://host/?code=*********"}
+    assert hidden == {**request, "tools": [tool]}
+
+
 def test_what_is_no_secret_stays():
     request = {"tools": [{"parameters": {"properties": {"password": {"type": "string"}}}}], "token": "Hello", "n": 1}
     assert Secrets("http://h/?alt=sse", {"accept": "text/event-stream"}).hide_in_request(request) == request
