@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.readers.calls.arguments import fits_types, spelled_out
+from stream.readers.calls.arguments import fits_types, read_arguments, spelled_out
 from stream.readers.calls.fragments import function_of, is_empty_object
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
@@ -31,9 +31,14 @@ class _Fragmented:
     ordinal: int  # among its reader's calls
     index: int
     id: str
+    name: str
     open_at: int | None  # the index; None once it is complete
     is_empty: bool  # no arguments have come
     held: dict[str, Any] | None = None  # its first piece, with `{}`, until it is sure that no other arguments come
+
+    def is_another(self, name: str, identity: str) -> bool:
+        """Whether a piece with a name, at the same index, is of another call."""
+        return self.open_at is None or name != self.name or bool(identity and self.id and identity != self.id)
 
 
 class Choice:
@@ -196,8 +201,9 @@ class Choice:
         if place == "custom" and name:
             self._custom[clean_name(name[:LONGEST_NAME])] = None
         index = index if type(index) is int else name_of(index)
-        fits = (one for one in starts if name and one.tool_name == clean_name(name))
-        start = next((one for one in fits if not own_id or one.tool_call_id in ("", name_of(own_id))), None)
+        ends = {at: _ends_with(arguments, field, whole) for at, whole in ended.items()} if name else {}
+        fits = (one for one in starts if name and one.tool_name == clean_name(name) and ends.get(one.index, True))
+        start = next((one for one in fits if one.tool_call_id == name_of(own_id)), None)
         if index not in self._fragmented and not (name or own_id):
             self._join_to_last(index)
         known = self._fragmented.get(index)
@@ -209,7 +215,7 @@ class Choice:
             is_plain = is_plain and start is starts[0]  # what starts before it goes out whole, and first
             starts.remove(start)
             known = None
-        elif name and (known is None or known.open_at is None or (own_id and known.id and name_of(own_id) != known.id)):
+        elif name and (known is None or known.is_another(name, name_of(own_id))):
             if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
                 wanted = replace(self._dropped.pop(name), tool_call_id=name_of(own_id))
                 _remember(self._wanted, (name, wanted.tool_call_id), wanted)
@@ -219,9 +225,11 @@ class Choice:
                 self._fragmented[index] = None
                 return None
             known = self._fragmented[index] = self._passing[start.index] = _Fragmented(
-                start.index, self._calls, name_of(own_id), self._calls, is_empty=not arguments
+                start.index, self._calls, name_of(own_id), name, self._calls, is_empty=not arguments
             )
             self._calls, self._may_await = self._calls + 1, True
+            if start.index in ended:
+                known.open_at = None
             if not own_id:  # clients give a result back by its call's id
                 fragment = {**fragment, "id": new_call_id()}
             if place == "function" and start.index not in ended and (empty := _empty_object(arguments)):
@@ -317,6 +325,15 @@ def _empty_object(arguments: object) -> str:
     """The empty object that a piece of arguments is, without a token after it; else `""`."""
     written = arguments.partition("<|")[0] if isinstance(arguments, str) else ""
     return written if is_empty_object(written) else ""
+
+
+def _ends_with(arguments: object, field: str, whole: str) -> bool:
+    """Whether a call that has ended is of this piece alone: its start may be of an equally named one before it."""
+    written = arguments if isinstance(arguments, str) else dumps(arguments)
+    if field == "input":
+        return dumps({field: written}) == whole
+    text, brace, after = written.rpartition("}")
+    return whole in (written, read_arguments(text + brace if "<|" in after else written) if written else "")
 
 
 def _goes_on(arguments: object) -> bool:

@@ -1,6 +1,7 @@
 """A repaired stream, as the framework behind it sees it: an accumulator of deltas that knows nothing of our readers."""
 
 import asyncio
+import itertools
 import json
 import logging
 import re
@@ -13,6 +14,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 import stream
+from stream import OpenAIReader, complete_calls
 from stream.errors import StreamTypeError, StreamValueError
 from stream.repairing.chat import ChatRepair
 from stream.repairing.sse import SseRepair
@@ -354,6 +356,53 @@ def test_a_call_without_arguments_and_one_of_its_name_at_its_index_are_two():
     chunks = [*(chunk_of(tool_calls=[one]) for one in two), chunk_of(reason="tool_calls")]
     _, _, calls, _ = accumulated(repaired(chunks, ["dim"]))
     assert [one["arguments"] for one in calls] == ["{}", '{"percent": 40}']
+
+
+ARGUMENTS = ("{}", '{"k": "A"}', '{"k": "B"}')
+
+
+def without_ids(calls, form):
+    """Structured calls without ids, as chunks: in one chunk, one each, or in pieces; or all at one index."""
+    if form.startswith(("in_one", "one_each")):
+        heads = [fragment(one, index=k * ("at_one_index" not in form)) for k, one in enumerate(calls)]
+    else:
+        heads = [fragment("", index=k) for k in range(len(calls))]
+    heads = [{**head, "function": {"name": "f", **head["function"]}} for head in heads]
+    if form.startswith("in_one"):
+        return [chunk_of(tool_calls=heads)]
+    rest = [[fragment(piece, index=k) for piece in re.split("(?<=[{:])", one)] for k, one in enumerate(calls)]
+    if form.startswith("one_each"):
+        found = heads
+    elif form == "in_pieces":
+        found = [one for head, pieces in zip(heads, rest, strict=True) for one in (head, *pieces)]
+    else:
+        found = [*heads, *itertools.chain.from_iterable(rest)]
+    return [chunk_of(tool_calls=[one]) for one in found]
+
+
+FORMS = ("in_one", "one_each", "in_pieces", "names_first", "in_one_at_one_index", "one_each_at_one_index")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("written", [(), *((one,) for one in ARGUMENTS), ARGUMENTS[1:]], ids=str)
+def test_calls_without_ids_after_a_text_call_of_their_tool_go_out_as_they_are_read(written, form):
+    text = [chunk_of(f'<tool_call>{{"name": "f", "arguments": {one}}}</tool_call>') for one in written]
+    for calls in (calls for n in (1, 2, 3) for calls in itertools.product(ARGUMENTS, repeat=n)):
+        chunks = [*text, *without_ids(calls, form), chunk_of(reason="tool_calls")]
+        reader = OpenAIReader(["f"])
+        events = [event for chunk in chunks for event in reader.feed(chunk)] + reader.close()
+        found = accumulated(repaired(chunks, [{"name": "f"}]))[2]
+        assert [json.loads(call["arguments"]) for call in found] == [call.arguments for call in complete_calls(events)]
+        assert len({call["id"] for call in found}) == len(found)
+
+
+def test_a_call_does_not_go_out_under_the_id_of_the_next():
+    calls = [fragment("{}"), fragment("", index=1, id="own"), fragment('{"k": "A"}', index=1)]
+    calls[:2] = [{**one, "function": {"name": "f", **one["function"]}} for one in calls[:2]]
+    text = '<tool_call>{"name": "f", "arguments": {"k": "B"}}</tool_call>'
+    chunks = [chunk_of(text), *(chunk_of(tool_calls=[one]) for one in calls), chunk_of(reason="tool_calls")]
+    found = {call["arguments"]: call["id"] for call in accumulated(repaired(chunks, ["f"]))[2]}
+    assert found['{"k": "A"}'] == "own" != found["{}"]
 
 
 def test_arguments_at_another_index_than_their_call_go_out_at_its():
