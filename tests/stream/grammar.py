@@ -66,6 +66,9 @@ DIALECTS = {
     "openai": lambda n, a, r: json.dumps({"id": "", "type": "function", "function": {"name": n, "arguments": a}}),
     "wrapper": lambda n, a, r: json.dumps({"tool_calls": [{"name": n, "arguments": a}]}),
     "array": lambda n, a, r: f"[{_json(n, a, r)}]",
+    "name tag": lambda n, a, r: (
+        f"<{(tag := r.choice(('tool_use', 'tool_call', 'function_call', 'tool')))}>\n<name>{n}</name>\n<arguments>{json.dumps(a)}</arguments>\n</{tag}>"
+    ),
     "fence": lambda n, a, r: f"```{r.choice(('', 'json', 'tool_call'))}\n{_json(n, a, r)}\n```",
     "mistral old": lambda n, a, r: f"[TOOL_CALLS] [{_json(n, a, r)}]",
     "mistral new": lambda n, a, r: f"[TOOL_CALLS]{n}{r.choice(('[ARGS]', ''))}{json.dumps(a)}",

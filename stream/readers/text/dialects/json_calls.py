@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, shape_of
+from stream.readers.text.patterns import FENCE, NAME, SPACE, Part, Run, Shape, shape_of
 from stream.readers.text.scanner import KEY, VALUE, JsonScanner
 
-__all__ = ["ALIAS", "ALIASES", "ARRAY", "JSON", "OBJECT", "ROWS", "call_array", "json_block"]
+__all__ = ["ALIAS", "ALIASES", "ARRAY", "JSON", "NAMED", "OBJECT", "ROWS", "call_array", "json_block"]
 
 # With a Python dict's quotes it is a call that cannot be read. Some templates show the model doubled braces.
 OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"], ["{", SPACE, '"']))
@@ -40,6 +40,12 @@ _DEEPEST = 16  # brackets around a wrapper; a call stands in two or three
 _THOUGHTS = ("thought", "thoughts")  # beside calls
 _ID_KEYS = ("id", "tool_call_id")
 _NO_ARGUMENTS = ("index", *_ID_KEYS, *_THOUGHTS)  # beside a name
+_ARGUMENT_TAGS = ("arguments>", "parameters>", "input>")
+_ARGUMENTS, _ARGUMENTS_END = (Shape(SPACE, lead, tuple([tag] for tag in _ARGUMENT_TAGS)) for lead in ("<", "</"))
+_NAME_TAG = Shape(
+    SPACE, "<name>", SPACE, NAME, SPACE, "</name>", SPACE, "<",
+    tuple([tag, SPACE, (["{"], ["</"], [*FENCE, "{"])] for tag in _ARGUMENT_TAGS),
+)  # fmt: skip
 _SCALAR = re.compile(r'["\-0-9n]')
 _KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, *_WRAPPERS, *_THOUGHTS, "function", "index", "type",
                 *_WRAPPERS_OF_ONE, "role", "content"})  # fmt: skip
@@ -80,6 +86,15 @@ def _alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
     yield from _calls(parser, strong=False, named=True)
     if row.closers[:1] == (">",):  # it counts only here; other closing tags are dropped wherever they stray
         yield from parser.read(row.ends[0])
+
+
+def _named_block(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `<name>NAME</name>`, and JSON in a tag for arguments."""
+    parser.take(match.end(5) - parser.position)
+    draft = parser.call(match.group(3))
+    yield from parser.read(_ARGUMENTS)
+    yield from parser.arguments_or_none(draft)
+    yield from parser.read(_ARGUMENTS_END)
 
 
 def _parallel_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
@@ -263,6 +278,7 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
 
 # Heads of marked blocks: of any, of those whose tag may be text, and of those that hold nothing but calls.
 JSON, _WEAK, ALIAS = (((OBJECT, read), (ARRAY, read)) for read in (json_block, _weak_block, _alias_block))
+NAMED = (_NAME_TAG, _named_block)
 ALIASES = ("function-call", "functioncall", "tool-call", "toolcall", "tool_use", "TOOL_CALL")
 
 ROWS = (
@@ -275,11 +291,12 @@ ROWS = (
     Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=JSON, closers=("</TOOLCALL>",)),
     Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=JSON, closers=("<|action_end|>",)),
     Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=JSON, closers=("<|END_ACTION|>",)),
-    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=ALIAS, closers=(f"</{tag}>",)) for tag in ALIASES),
+    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=(*ALIAS, NAMED), closers=(f"</{tag}>",))
+      for tag in ALIASES),
     Dialect(name="lm_studio", markers=("[TOOL_REQUEST]",), heads=ALIAS, closers=("[END_TOOL_REQUEST]",)),
     Dialect(name="bracket_alias", markers=("[TOOL_CALL]",), heads=ALIAS, closers=("[/TOOL_CALL]",)),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
-    Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
+    Dialect(name="tool_tag", markers=("<tool>",), heads=(*_WEAK, NAMED), closers=("</tool>",)),
     Dialect(name="function_tag", markers=("<function>",), heads=_WEAK, closers=("</function>",)),
     Dialect(name="bare_json", markers=("{",), read=_read_object, weak=True),
 )  # fmt: skip
