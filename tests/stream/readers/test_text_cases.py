@@ -26,6 +26,9 @@ def read(case, chunks):
     return events, [starts.get(end.index, fed + 1) for end in ends]
 
 
+AT_START = ("analysis", "commentary", "final", "assistant", "to=", "[unused16]", "<s>", "<bos>")
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_case_reads_the_same_over_every_chunking(case):
     assert_reads_the_same(case, splits(case["input"]))
@@ -66,9 +69,7 @@ def test_cases_read_the_same_in_the_lines_of_a_server(pattern):
         if case.get("start") == "reasoning":
             continue  # a server's lines have no template
         # Behind text, plain tokens are passed on by looking them up; some forms count at the start alone.
-        at_start = (
-            case["input"].lstrip().startswith(("analysis", "commentary", "final", "assistant", "to=", "[unused16]"))
-        )
+        at_start = case["input"].lstrip().startswith(AT_START)
         before = "" if at_start else "So it `is`.\n\n"
         reader = OllamaReader(tools=case.get("tools"))
         events = []

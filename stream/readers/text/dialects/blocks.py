@@ -52,6 +52,12 @@ def drop(parser: Parser, row: Dialect, marker: str) -> bool:
 
 
 @dropped_if
+def _drop_first(parser: Parser, row: Dialect, marker: str) -> bool:
+    """Drop a token that begins the text, first or after a call or block; elsewhere it is a tag, such as HTML's."""
+    return parser.line.fresh and not parser.line.previous
+
+
+@dropped_if
 def drop_stray(parser: Parser, row: Dialect, marker: str) -> bool:
     """Drop a closing marker at the start of a line, after a call, or if a call on this line lacks it."""
     counts = marker not in parser.spoken and (parser.line.fresh or row.token or marker in parser.line.unclosed)
@@ -262,6 +268,7 @@ ROWS = (
             calls=False),
     Dialect(name="result_tokens", markers=tuple(filter(is_token, RESULTS)), read=drop_result, calls=False),
     Dialect(name="role", markers=tuple(_ROLE_HEADERS), read=_drop_role, calls=False),
+    Dialect(name="first_token", markers=("<s>", "<bos>"), read=_drop_first, calls=False),
     Dialect(name="turn_token", calls=False, read=drop, markers=(
         "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
         "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",
