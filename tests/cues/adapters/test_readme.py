@@ -289,7 +289,7 @@ def test_a_session_that_breaks_leaves_nothing_of_the_lines_for_the_agents_sdk():
             yield
 
     class Runner:
-        async def run(self, **options):
+        async def run(self, **_):
             return Session()
 
     async def go():
