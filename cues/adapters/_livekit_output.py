@@ -21,6 +21,7 @@ __all__ = ["CueOutput", "audio_frame"]
 
 _FADE_MS = 30.0
 _SEGMENT_PAUSE_S = 0.5  # Longer than a room's output holds; then the sink's segment ends, as an avatar expects.
+_LONGEST_CAPTURE_S = 0.5  # Longer than a full room's output takes; then nobody listens.
 _LONGEST_END_S = 1.0  # For a sink that takes no more frames.
 
 
@@ -58,6 +59,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self.sink = sink
         self._rate = rate
         self._paced = PacedCues(options, sample_rate=rate)
+        self._paced.router.play_while(self._takes_frames)
         self._ahead = 2 * round(self._paced.lead_ms * rate / 1000.0)
         self._waiting: deque[NDArray[np.float32]] = deque()
         self._recent = np.zeros(0, dtype=np.float32)
@@ -65,7 +67,8 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._segments: deque[_Segment] = deque()
         self._paused = False
         self._task: asyncio.Task[None] | None = None
-        self._stopping = self._is_gone = self._in_capture = False
+        self._stopping = self._is_gone = self._is_detached = False
+        self._captures_from_s: float | None = None  # while the sink takes a frame
         self._last_frames: list[NDArray[np.float32]] = []
         self._sink_has_sound, self._silent_from_s = False, 0.0
         self.on_gone: Callable[[], None] = lambda: None
@@ -132,12 +135,13 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
 
     def on_attached(self) -> None:
         """Attach the sink, and feed it."""
+        self._is_detached = False
         self.sink.on_attached()
         self.start()
 
     def on_detached(self) -> None:
-        """Fade out and detach the sink; `on_gone` is called afterwards."""
-        self._is_gone = True
+        """Fade out and detach the sink; `on_gone` is called afterwards. Until `on_attached`, no cue is played."""
+        self._is_gone = self._is_detached = True
         self.stop()
         self.sink.on_detached()
 
@@ -153,7 +157,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._stopping = True
         self._drop_segments()
         self._last_frames += self._paced.last_frames(_FADE_MS)
-        if self._in_capture and self._task is not None:
+        if self._captures_from_s is not None and self._task is not None:
             self._task.cancel()  # A room without a listener takes no frame.
             self._last_frames.clear()
         self._paced.wake()
@@ -195,12 +199,19 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._end_segment(now=True)
 
     async def _capture(self, mixed: NDArray[np.float32]) -> None:
-        self._in_capture = True
+        self._captures_from_s = self._paced.clock.now()
         try:
             await self.sink.capture_frame(audio_frame(mixed, self._rate))
         finally:
-            self._in_capture = False
+            self._captures_from_s = None
         self._sink_has_sound, self._silent_from_s = True, self._paced.clock.now() + len(mixed) / self._rate
+
+    def _takes_frames(self) -> bool:
+        """Whether a cue of now is heard now."""
+        if self._task is None or self._stopping or self._is_detached:
+            return False
+        since_s = self._captures_from_s
+        return since_s is None or self._paced.clock.now() < since_s + _LONGEST_CAPTURE_S
 
     def _end_segment(self, *, now: bool = False) -> None:
         """End the sink's segment after a pause: an avatar waits for its end."""

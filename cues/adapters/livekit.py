@@ -105,7 +105,8 @@ class SessionCues:
         for event, listener in self._listeners.items():
             session.on(event, listener)
         session.output.replace_audio_tail(self._output)
-        self._output.start()
+        if session.output.audio_enabled:
+            self._output.start()
         self._output.on_gone = self._follow
 
     def _detach(self) -> None:

@@ -39,7 +39,7 @@ class Played:
 
 @dataclass(slots=True)
 class RouterStats:
-    """Counts of the router's decisions: cues started, coalesced, thinned out of a burst, muted."""
+    """Counts of the router's decisions: cues started, coalesced, thinned out of a burst, muted or not heard."""
 
     played: int = 0
     coalesced: int = 0
@@ -101,6 +101,7 @@ class CuePlayer:
         self.spans = Spans(mixer.sample_rate)
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
         self.on_played: Callable[[Played], None] | None = None
+        self.is_heard: Callable[[], bool] = lambda: True
         self.use_mixer(bank, mixer)
 
     def use_mixer(self, bank: Mapping[str, Cue], mixer: Mixer) -> None:
@@ -140,7 +141,7 @@ class CuePlayer:
         """
         if name is None or name not in self.bank:
             return None
-        if self.is_silent(name):
+        if self.is_silent(name) or not self.is_heard():
             self.stats.muted += 1
             return None
         if quiet_s is not None and self.puts_off:

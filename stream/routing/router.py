@@ -433,6 +433,14 @@ class CueRouter:
         self._player.after_words = after_words and (lambda then: after_words(partial(self._alone, then)))
 
     @_one_at_a_time
+    def play_while(self, is_heard: Callable[[], bool]) -> None:
+        """Drop cues whose event comes while `is_heard()` is False: the output takes no frames, and they would be late.
+
+        The waiting sound stays, and begins later if it is still due.
+        """
+        self._player.is_heard = is_heard
+
+    @_one_at_a_time
     def _alone(self, then: Callable[[int], None], at: int) -> None:
         then(at)
 

@@ -192,6 +192,70 @@ async def sleep_long(text: str) -> str:
     return text
 
 
+@pytest.mark.parametrize("wrapped", [True, False], ids=["wrapped", "alone"])
+@pytest.mark.parametrize("is_off_first", [True, False], ids=["off before the cues", "off after the cues"])
+def test_while_the_audio_is_off_no_cue_is_kept_for_later(wrapped, is_off_first):
+    async def script(session, sink, clock):
+        if is_off_first:
+            session.output.set_audio_enabled(False)
+        handle = attach(session, clock=clock)
+        session.output.set_audio_enabled(False)
+        for _ in range(2):
+            session.generate_reply(user_input="go")
+            await clock.sleep(8.0)
+        assert sink.frames == []
+        session.output.set_audio_enabled(True)
+        await clock.sleep(8.0)
+        assert not any(frame.any() for _, frame in sink.frames)
+        assert list(handle.router.spans) == []
+        session.generate_reply(user_input="go")
+        await clock.sleep(8.0)
+        assert cues_of(handle) == ["tool_call", "success"]
+        assert any(frame.any() for _, frame in sink.frames)
+
+    fails, works = ([[call_of(name, {"path": "a"})], ["So it is."]] for name in ("no_such_tool", "read_file"))
+    in_session(script, [*fails, *works, *works], [read_file], wrapped=wrapped)
+
+
+def test_a_call_that_still_runs_when_the_audio_is_on_again_has_its_waiting_sound_and_outcome():
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock)
+        session.output.set_audio_enabled(False)
+        session.generate_reply(user_input="sleep")
+        await clock.sleep_until(10.0)
+        session.output.set_audio_enabled(True)
+        await clock.sleep_until(40.0)
+        assert [span.cue for span in handle.router.spans] == ["working", "success"]
+        assert sink.frames[0][0] >= 10.0
+
+    in_session(script, [[call_of("sleep_long", {"text": "a"})], ["So it is."]], [sleep_long])
+
+
+class LateSubscriber(ListSink):
+    """A room's output to which someone listens from 10 s on: until then it keeps the first frame waiting."""
+
+    async def capture_frame(self, frame):
+        await self._clock.sleep_until(10.0)
+        await super().capture_frame(frame)
+
+
+def test_cues_of_before_anybody_listened_are_not_kept_for_later():
+    async def script(session, _sink, clock):
+        handle = attach(session, clock=clock, rules=CueRules(working=None))
+        await say(session.output.audio, steady_voice(0.5))
+        await clock.sleep_until(5.0)
+        for number in range(3):
+            handle.router.handle(ToolCallStart("read_file", str(number)))
+            await clock.sleep(1.0)
+        await clock.sleep_until(12.0)
+        assert cues_of(handle) == []
+        handle.router.handle(ToolCallStart("read_file", "4"))
+        await clock.sleep_until(14.0)
+        assert cues_of(handle) == ["tool_call"]
+
+    in_session(script, sink=LateSubscriber)
+
+
 @pytest.mark.parametrize("said", [[], ["One moment. "]], ids=["call alone", "words before the call"])
 @pytest.mark.parametrize("later_s", [0.0, 2.0], ids=["at once", "later"])
 def test_the_question_after_an_interrupted_tool_is_a_turn_of_its_own_though_the_tool_runs_on(said, later_s):

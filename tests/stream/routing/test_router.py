@@ -123,6 +123,18 @@ def test_muted_cues_stay_silent_until_they_are_wanted_again():
     assert pipeline.router.stats.muted == 2
 
 
+def test_cues_of_while_the_output_takes_no_frames_are_dropped_but_the_waiting_sound_stays():
+    pipeline, is_heard = Pipeline(), False
+    pipeline.router.play_while(lambda: is_heard)
+    assert pipeline.handle(ToolCallStart("a"), StreamFailed("connection lost", code="connection")) == []
+    assert pipeline.handle(ToolCallStart("b")) == []
+    is_heard = True
+    assert np.abs(pipeline.pass_s(5.0)[-RATE:]).max() > 0.0
+    assert [span.cue for span in pipeline.router.spans] == ["working"]
+    result = ToolResult(tool_name="b", tool_call_id="", is_error=False, content="")
+    assert pipeline.handle(result) == ["success"]
+
+
 def test_white_space_does_not_end_the_wait():
     pipeline = Pipeline()
     pipeline.handle(ToolCallStart("slow"), TextDelta("\n"))
