@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -40,6 +41,9 @@ from stream.services.retrying import Part, Retries, refused_part, with_retries
 from stream.services.tool import ToolLike, as_tools, tool_choice_field
 
 __all__ = ["Connection", "connect"]
+
+LONGEST_LEARNING_S = 3.0
+"""Longest wait for what a server says of its model: a turn may wait for it, and no limit of a turn holds yet."""
 
 logger = logging.getLogger(__name__)
 
@@ -166,9 +170,11 @@ class Connection:
     async def learn(self) -> ModelCapabilities:
         """The model's capabilities, corrected by the server if it is an Ollama, and used from now on.
 
-        Logs a warning if the Ollama is older than the model's `min_ollama`.
+        A server that has not answered within 3 s corrects nothing. Logs a warning if the Ollama is older than the
+        model's `min_ollama`.
         """
-        page = self._endpoint.page
+        until_s = asyncio.get_running_loop().time() + LONGEST_LEARNING_S
+        page = partial(self._endpoint.page, until_s=until_s)
         shown = await page("POST", f"{self.base_url}/api/show", json={"model": self.model})
         if shown:
             version = (await page("GET", f"{self.base_url}/api/version")).get("version")

@@ -65,15 +65,18 @@ class Endpoint:
         """Close the sockets."""
         await self._http.aclose()
 
-    async def page(self, method: str, url: str, **fields: Any) -> dict[str, Any]:
-        """A JSON page of the server; empty if there is none, or no server."""
+    async def page(self, method: str, url: str, *, until_s: float, **fields: Any) -> dict[str, Any]:
+        """A JSON page of the server; empty if there is none, or no server, or it is not whole at `until_s`.
+
+        `until_s` is a time of the running loop, seconds.
+        """
         import httpx2
 
         page: Any = None
         if self._http.is_closed:
             return {}
-        with suppress(httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
-            async with self._http.stream(method, url, **fields) as response:
+        with suppress(httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError, TimeoutError):
+            async with asyncio.timeout_at(until_s), self._http.stream(method, url, **fields) as response:
                 page = json.loads(await _begin(response, LONGEST_PAGE)) if response.status_code == 200 else None
         return page if isinstance(page, dict) else {}
 

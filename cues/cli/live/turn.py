@@ -129,8 +129,8 @@ async def speak_turn(
                 model_s=factor * usual.model_s, tool_s=factor * usual.tool_s, speech_s=factor * usual.speech_s
             ),
         )
-        _barge_in_at_ctrl_c(session, stack)
         source = await stack.enter_async_context(target.opened(arrival.mark))
+        _barge_in_at_ctrl_c(session, stack)  # Before the turn, the first Ctrl-C ends the program.
         events = source.chat(messages, tools=target.tools or None)
         is_whole = False
         try:

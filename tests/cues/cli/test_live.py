@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import socket
 import struct
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,14 +18,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import cues
 from cues.cli import group
-from cues.cli._page_server import MAX_MESSAGE_BYTES
+from cues.cli._page_server import MAX_MESSAGE_BYTES, watched_bank
 from cues.cli.live.browser import app as app_module
-from cues.cli.live.browser.conversation import Line
+from cues.cli.live.browser.conversation import Conversation, ConversationOptions, Line
 from cues.cli.live.scripts import Script, built_in_scripts, script_of
 from cues.cli.live.turn import Target
 from stream.events import Finish, TextDelta
 from stream.replay.recording import Recording, load_recording, samples_folder
+from stream.services.connection import LONGEST_LEARNING_S
 from tests.support.live_server import live_server
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 QUICK = 2000.0  # tokens per second
 NOBODY = Target(base_url="http://127.0.0.1:9/v1", model="m", api="chat")
@@ -451,6 +455,55 @@ def test_a_password_in_a_servers_address_is_shown_neither_in_the_terminal_nor_on
     monkeypatch.setattr("cues.cli.live.browser.command._serve", serve)
     CliRunner().invoke(group, ["live", "--base-url", "http://me:hunter2@h:1/v1", "--model", "m"])
     assert told == ["m at http://h:1/v1"]
+
+
+@contextmanager
+def a_server_that_never_answers():
+    """A model whose server accepts connections, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield Target(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1", model="m", api="chat")
+
+
+def told(target, script):
+    """The events for the page of `script(conversation, clock)`, in virtual time, with the time of each."""
+    events = []
+
+    async def go():
+        options = ConversationOptions(targets=[target], bank=watched_bank(""), speaker="voice-like")
+        async with Conversation(options, clock) as conversation:
+            conversation.line.tell = lambda kind, **fields: events.append((clock.now(), kind, fields))
+            await script(conversation, clock)
+            await conversation.answered()
+
+    clock = LoopClock()
+    run_virtually(go)
+    return events
+
+
+def test_a_server_that_never_answers_ends_the_turn_at_the_limit_with_the_error_cue():
+    async def script(conversation, _):
+        conversation.ask("And?")
+
+    with a_server_that_never_answers() as target:
+        events = told(target, script)
+    asked_s, ended_s = (next(at_s for at_s, kind, _ in events if kind == name) for name in ("live.turn", "live.end"))
+    assert asked_s == 0.0
+    assert ended_s < LONGEST_LEARNING_S + 61.0
+    end = events[-1][2]
+    assert end["failure"] == "the model has sent nothing for 60 s"
+    assert [cue["cue"] for cue in end["cues"]] == ["error"]
+
+
+def test_an_interruption_ends_a_question_whose_model_is_not_ready_yet():
+    async def script(conversation, clock):
+        conversation.ask("And?")
+        await clock.sleep(1.0)
+        conversation.interrupt()
+
+    with a_server_that_never_answers() as target:
+        events = told(target, script)
+    assert [(at_s, kind) for at_s, kind, _ in events] == [(0.0, "live.turn"), (1.0, "live.end")]
+    assert events[-1][2] == {"failure": None, "interrupted": True, "cues": []}
 
 
 FIRST_TURN = """

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import socket
 
 import anthropic
 import openai
@@ -12,8 +13,10 @@ import pytest
 import stream
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd
 from stream.replay.recording import Recording
+from stream.services.connection import LONGEST_LEARNING_S
 from tests.support.model_server import BOTH, QUESTION, chat, chat_raw, raw_server, says, tool
 from tests.support.repairing import answers
+from tests.support.virtual_loop import run_virtually
 
 
 @pytest.mark.parametrize(
@@ -378,6 +381,18 @@ def test_a_connection_that_is_closed_ends_its_chat_with_a_failure(endpoint, when
     assert (failed.code, failed.status) == ("closed", None)
     assert failed.message.startswith(f"the connection to {url}")
     assert n_requests == (0 if when in ("before it", "in a tool") else 1)
+
+
+def test_a_server_that_answers_no_question_about_its_model_delays_a_turn_by_seconds_only():
+    async def go():
+        with socket.create_server(("127.0.0.1", 0)) as listening:  # it accepts the connection, and says nothing
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+            async with stream.connect(url, "m", api="chat") as connection:
+                return await connection.learn() == connection.capabilities, asyncio.get_running_loop().time()
+
+    is_of_the_table, learned_s = run_virtually(go)
+    assert is_of_the_table
+    assert learned_s <= LONGEST_LEARNING_S
 
 
 def test_a_connection_that_is_closed_learns_nothing():

@@ -1,7 +1,6 @@
 """The conversation of one page: a question, the model's stream, a session that speaks it, frames and events."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import struct
@@ -71,14 +70,20 @@ class Conversation:
         self._number = 0
         self._waiting: tuple[str, int] | None = None  # the newest question, and its script
         self._answering: asyncio.Task[None]
+        self._openings: set[asyncio.Task[tuple[ChatSource, VoiceSession]]] = set()
+        self._one_opens = asyncio.Lock()
+        self._interruption: asyncio.Future[None] | None = None  # while a question waits for its model
 
     async def __aenter__(self) -> Self:
-        self._answering = asyncio.create_task(self._begin())
+        self._start_opening(0)  # While the user reads the page. The first turn tries again, and reports what fails.
+        self._answering = asyncio.create_task(self._answer_what_waits())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._answering.cancel()
-        await asyncio.gather(self._answering, return_exceptions=True)
+        tasks = self._answering, *self._openings
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._drop_session()
         await self._resources.aclose()
         self._mixer.close()
@@ -96,18 +101,14 @@ class Conversation:
         """Barge in: the answer under way fades out, and a question that waits is dropped."""
         self._number += 1
         self._waiting = None
+        if self._interruption is not None and not self._interruption.done():
+            self._interruption.set_result(None)
         if self._session is not None:
             self._session.barge_in()
 
     async def answered(self) -> None:
         """Wait until no question waits or is being answered."""
-        await asyncio.wait([self._answering])
-
-    async def _begin(self) -> None:
-        """Connect to the first model while the user reads the page."""
-        with contextlib.suppress(Exception):  # The first turn tries again, and reports what fails.
-            await self._open(0)
-        await self._answer_what_waits()
+        await asyncio.wait([self._answering, *self._openings])
 
     async def _answer_what_waits(self) -> None:
         while self._waiting is not None:
@@ -120,8 +121,9 @@ class Conversation:
         record: TurnRecord | None = None
         failure: str | None = None
         try:
-            source, session = await self._open(script)
-            if number == self._number:  # not interrupted meanwhile
+            opened = await self._opened(script)
+            if opened is not None:
+                source, session = opened
                 self._history.add("user", text)
                 record = await session.run(self._events(source, script), bytes_s=lambda: self._arrival.last_s)
                 failure = record.failure
@@ -132,6 +134,30 @@ class Conversation:
             self._tell_end(record, failure)
         if failure is not None:
             await self._drop_session()  # The next turn starts another speaker.
+
+    async def _opened(self, script: int) -> tuple[ChatSource, VoiceSession] | None:
+        """The model and the session, once they are ready; None if the question is interrupted before."""
+        opening = self._start_opening(script)
+        self._interruption = asyncio.get_running_loop().create_future()
+        either: list[asyncio.Future[Any]] = [opening, self._interruption]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return None if self._interruption.done() else opening.result()
+
+    def _start_opening(self, script: int) -> asyncio.Task[tuple[ChatSource, VoiceSession]]:
+        """It goes on when its question is interrupted, for the next one."""
+        opening = asyncio.create_task(self._open_alone(script))
+        self._openings.add(opening)
+        opening.add_done_callback(self._end_opening)
+        return opening
+
+    def _end_opening(self, opening: asyncio.Task[tuple[ChatSource, VoiceSession]]) -> None:
+        self._openings.discard(opening)
+        if not opening.cancelled():
+            opening.exception()  # A turn that waits for it reports it; else nobody does.
+
+    async def _open_alone(self, script: int) -> tuple[ChatSource, VoiceSession]:
+        async with self._one_opens:
+            return await self._open(script)
 
     async def _open(self, script: int) -> tuple[ChatSource, VoiceSession]:
         bank = await asyncio.to_thread(self._options.bank.value)
