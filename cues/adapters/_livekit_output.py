@@ -223,15 +223,20 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         """Keep the pacer's queue short, so that `pause` can take back all of it."""
         pacer = self._paced.pacer
         while self._waiting and not self._paused and pacer.queued_samples < self._ahead:
-            samples = self._waiting.popleft()
-            if len(samples) > self._ahead:
-                self._waiting.appendleft(samples[self._ahead :])
-                samples = samples[: self._ahead]
+            samples, n_samples = self._waiting.popleft(), self._longest_piece()
+            if len(samples) > n_samples:
+                self._waiting.appendleft(samples[n_samples:])
+                samples = samples[:n_samples]
             self._paced.push(samples)
             self._n_fed += len(samples)
             self._recent = np.concatenate([self._recent, samples])[-2 * self._ahead :]
             self._end_if_flushed()
         self._end_if_flushed()
+
+    def _longest_piece(self) -> int:
+        """What `pause` put back may reach over the end of a segment, which the pacer must know again."""
+        ends = [segment.end for segment in self._segments if segment.end > self._n_fed]
+        return min([self._ahead, *(end - self._n_fed for end in ends)])
 
     def _end_if_flushed(self) -> None:
         """End the utterance with the last sample of a flushed segment."""

@@ -94,23 +94,48 @@ def test_a_cue_makes_the_speech_no_longer_moves_no_transcript_and_clicks_nowhere
     assert events_a[-1][2].playback_position == events_b[-1][2].playback_position
 
 
-@pytest.mark.parametrize("waits_s", [0.0, 0.1, 0.47], ids=lambda s: f"after {s:g} s")
-def test_a_segment_that_ends_in_mid_sound_fades_out_under_the_next_one_that_waits(waits_s):
+def tones():
+    """A tone with soft edges, and its beginning, which ends in mid-sound."""
     tone = 0.4 * np.sin(2 * np.pi * 220 * np.arange(RATE) / RATE)
     tone[:480] *= raised_cosine(480)
     tone[-480:] *= raised_cosine(480)[::-1]
+    return tone, tone[:12060]
+
+
+@pytest.mark.parametrize("waits_s", [0.0, 0.1, 0.47], ids=lambda s: f"after {s:g} s")
+def test_a_segment_that_ends_in_mid_sound_fades_out_under_the_next_one_that_waits(waits_s):
+    tone, cut = tones()
 
     async def script(output, clock):
-        await say(output, tone[:12060])
+        await say(output, cut)
         await clock.sleep(waits_s)
         await say(output, tone)
         await clock.sleep(2.0)
 
     sink, events, _ = run(script)
-    assert splatter_db(np.append(tone[:12060], tone), 4000) > -40, "what it would be without"
+    assert splatter_db(np.append(cut, tone), 4000) > -40, "what it would be without"
     assert splatter_db(sink.signal(), 4000) < -65, "the noise of int16"
     positions = [event.playback_position for _, kind, event in events if kind == "finished"]
-    assert positions == pytest.approx([12060 / RATE, 1.0])
+    assert positions == pytest.approx([len(cut) / RATE, 1.0])
+
+
+@pytest.mark.parametrize("pauses_s", [0.36, 0.4, 0.44, 0.48], ids=lambda s: f"at {s:g} s")
+def test_it_does_so_too_after_a_pause_shortly_before_its_end(pauses_s):
+    tone, cut = tones()
+
+    async def script(output, clock):
+        await say(output, cut)
+        await say(output, tone)
+        await clock.sleep(pauses_s)
+        output.pause()
+        await clock.sleep(1.0)
+        output.resume()
+        await clock.sleep(2.0)
+
+    sink, events, _ = run(script, bank={})
+    assert splatter_db(sink.signal(), 4000) < -60, "as without the segment's end"
+    positions = [event.playback_position for _, kind, event in events if kind == "finished"]
+    assert positions == pytest.approx([len(cut) / RATE, 1.0])
 
 
 def test_a_cue_in_silence_opens_no_segment():
