@@ -260,7 +260,8 @@ class Limits:
     Attributes
     ----------
     model_s, tool_s : float
-        For the model's next event while no tool runs, and while one runs.
+        For the model's next event while no call is open, and while one is: from its start to its outcome, so also
+        while its arguments come. Some servers hold these back, and not every caller reports their end.
     speech_s : float
         For the next piece of speech while there is text to speak, and for a speaker that drops its text.
     """

@@ -470,13 +470,14 @@ def test_a_remark_while_a_server_runs_its_tool_does_not_end_the_wait():
     ("before", "limit_s", "message"),
     [
         ((), 10.0, "the model has sent nothing for 10 s"),
+        (call()[:1], 30.0, "the model has sent nothing for 30 s"),
         (call(), 30.0, "the model has sent nothing for 30 s"),
         ((*call(), result()), 10.0, "the model has sent nothing for 10 s"),
         ((*call(), result(), TextDelta("So")), 5.0, "the speaker has sent nothing for 5 s"),
         ((*call(), result(), TextDelta("So"), Finish("stop")), 5.0, "the speaker has sent nothing for 5 s"),
         ((*call(), TextDelta("So"), Finish("stop")), 5.0, "the speaker has sent nothing for 5 s"),
     ],
-    ids=["thinking", "working", "answering", "text", "finished", "finished without the result"],
+    ids=["thinking", "arguments", "working", "answering", "text", "finished", "finished without the result"],
 )
 def test_the_limit_of_each_phase_fails_the_turn_with_the_error_cue(before, limit_s, message):
     line = Line(rules=CueRules(thinking="working"), limits=Limits(model_s=10.0, tool_s=30.0, speech_s=5.0))
