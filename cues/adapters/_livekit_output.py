@@ -67,8 +67,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._segments: deque[_Segment] = deque()
         self._paused = False
         self._task: asyncio.Task[None] | None = None
-        self._stopping = self._is_gone = self._is_detached = False
-        self._captures_from_s: float | None = None  # while the sink takes a frame
+        self._stopping = self._is_gone = self._is_detached = self._in_capture = self._is_blocked = False
         self._last_frames: list[NDArray[np.float32]] = []
         self._sink_has_sound, self._silent_from_s = False, 0.0
         self.on_gone: Callable[[], None] = lambda: None
@@ -157,7 +156,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._stopping = True
         self._drop_segments()
         self._last_frames += self._paced.last_frames(_FADE_MS)
-        if self._captures_from_s is not None and self._task is not None:
+        if self._in_capture and self._task is not None:
             self._task.cancel()  # A room without a listener takes no frame.
             self._last_frames.clear()
         self._paced.wake()
@@ -199,19 +198,22 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._end_segment(now=True)
 
     async def _capture(self, mixed: NDArray[np.float32]) -> None:
-        self._captures_from_s = self._paced.clock.now()
+        self._in_capture = True
+        # A timer, not a clock: after a tool that held up the event loop, its cue is in time.
+        late = asyncio.get_running_loop().call_later(_LONGEST_CAPTURE_S, self._block)
         try:
             await self.sink.capture_frame(audio_frame(mixed, self._rate))
         finally:
-            self._captures_from_s = None
+            late.cancel()
+            self._in_capture = self._is_blocked = False
         self._sink_has_sound, self._silent_from_s = True, self._paced.clock.now() + len(mixed) / self._rate
 
     def _takes_frames(self) -> bool:
         """Whether a cue of now is heard now."""
-        if self._task is None or self._stopping or self._is_detached:
-            return False
-        since_s = self._captures_from_s
-        return since_s is None or self._paced.clock.now() < since_s + _LONGEST_CAPTURE_S
+        return self._task is not None and not (self._stopping or self._is_detached or self._is_blocked)
+
+    def _block(self) -> None:
+        self._is_blocked = True
 
     def _end_segment(self, *, now: bool = False) -> None:
         """End the sink's segment after a pause: an avatar waits for its end."""
