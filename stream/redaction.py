@@ -15,8 +15,11 @@ LONGEST_LINE = 400
 MOST = 16
 MOST_NAMES = 8
 DEEPEST = 4
-# As h11 quotes bytes, and as h11, h2, http.client and requests quote a header, which may be the key.
-_QUOTES = re.compile(r": bytearray\(|(?:(?<=header name)|(?<=header value)).*?['\"]", re.DOTALL)
+# As h11 quotes bytes, as h11, h2, http.client and requests quote a header, which may be the key, and as servers quote a
+# model's call: `raw='{"path": …`.
+_QUOTES = re.compile(
+    r": bytearray\(|(?:(?<=header name)|(?<=header value)).*?['\"]|[,:]?\s*\braw=['\"]|[:=]\s*['\"`]?[\[{]", re.DOTALL
+)
 _NAME = re.compile(rf"[\w.\-/:]{{0,{LONGEST_NAME}}}")
 
 
@@ -43,14 +46,16 @@ def logged_arguments(arguments_json: str) -> str:
 
 
 def logged_error(error: object) -> str:
-    """The text of an HTTP client's error without the bytes or the header that it quotes, or its class.
+    """The text of an error without the bytes, the header or the call that it quotes, or its class.
 
-    Bytes may be arguments, and a header the key.
+    Bytes and calls may hold arguments, and a header the key.
 
     >>> logged_error(ValueError("illegal chunk header: bytearray(b'hunter2')"))
     'illegal chunk header'
     >>> logged_error(ValueError("Illegal header value b'Bearer hunter2'"))
     'Illegal header value'
+    >>> logged_error("error parsing tool call: raw='hunter2', err=invalid character")
+    'error parsing tool call'
     """
     return _QUOTES.split(str(error), maxsplit=1)[0] or type(error).__name__
 

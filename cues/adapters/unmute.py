@@ -24,7 +24,7 @@ from cues.errors import CueTypeError, CueValueError
 from stream.errors import StreamError
 from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut
 from stream.reading import read
-from stream.redaction import logged_arguments, logged_list, logged_name
+from stream.redaction import logged_arguments, logged_error, logged_list, logged_name
 from stream.routing.rules import Limits
 from stream.services.retrying import refused_part
 from stream.word_chunks import words
@@ -55,10 +55,13 @@ _MOST_OF_END = 64  # Bytes: a line with `[DONE]`, blank lines, and a comment.
 
 
 class ModelError(StreamError, RuntimeError):
-    """A failure of the model's stream, with its `event`: message, HTTP status and code."""
+    """A failure of the model's stream, with its `event`: message, HTTP status and code.
+
+    The error's own text, which unmute logs, leaves out a call that the server quotes.
+    """
 
     def __init__(self, event: StreamFailed) -> None:
-        super().__init__(f"{event.message} (status {event.status}, code {event.code})")
+        super().__init__(f"{logged_error(event.message)} (status {event.status}, code {event.code})")
         self.event = event
 
 

@@ -50,7 +50,7 @@ class ToolRunner(Wrapper):
     server_tools : Collection[str]
         With `"auto"`: patterns for tools that the server offers and runs by itself; see `Validator`.
     timeout_s : float
-        Longest run of one tool, seconds, > 0.
+        Longest wait for one tool, seconds, > 0; a function that is not `async` goes on in its thread after it.
     rounds : int or None
         Most rounds of calls, ≥ 1; `None` decides by the model's `multi_turn`.
     parallel : bool

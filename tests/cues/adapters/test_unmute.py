@@ -127,6 +127,15 @@ def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1, **options):
     return asyncio.run(go())
 
 
+@pytest.mark.parametrize("quoted", ['raw=\'{"password": "hunter2"}]\'', '{"password": "hunter2"}', "raw='hunter2'"])
+def test_the_error_that_unmute_logs_leaves_out_the_call_that_a_server_quotes(quoted):
+    # Ollama's words for gpt-oss: https://github.com/ollama/ollama/issues/12884
+    error = ModelError(StreamFailed(f"error parsing tool call: {quoted}, err=invalid character", status=500))
+    assert str(error).startswith("error parsing tool call (status 500")
+    assert "hunter2" not in str(error)
+    assert "hunter2" in error.event.message
+
+
 def unfinished(steps, end):
     """A stream without a finish reason, and with another end than its `[DONE]`."""
     whole = recording(steps, finish="stop")

@@ -145,6 +145,15 @@ def test_a_wrong_pack_is_refused_by_file_key_value_and_what_is_allowed(pack, tex
     assert not any(str(pack.parent) in problem.message.replace(str(pack), "") for problem in problems)
 
 
+def test_a_pack_toml_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
+    (tmp_path / "elsewhere.toml").write_text("[cues]\ntool_call = 'sk-secret'\n")
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "pack.toml").symlink_to(tmp_path / "elsewhere.toml")
+    with pytest.raises(cues.PackError, match="leads out of the pack's folder") as raised:
+        cues.load_bank(tmp_path / "pack")
+    assert "sk-secret" not in str(raised.value)
+
+
 def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):
     soundfile.write(tmp_path / "error.wav", BEEP, 44100)
     (tmp_path / "pack.toml").symlink_to(tmp_path / "gone.toml")
