@@ -58,7 +58,6 @@ class TextGuard:
     def __init__(self, llm: LLMService[Any] | None, tools: Tools, *, is_on: bool, start: Start) -> None:
         self._llm, self._tools, self._is_on, self._start = llm, tools, is_on, checked_start(start)
         self._context: LLMContext | None = None
-        self.is_speculative = False  # the response answers a turn that may not have ended
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
         self._native: dict[str, tuple[str, str]] = {}
         self._failure = ""
@@ -93,7 +92,7 @@ class TextGuard:
 
     def _before_frame(self, _: Any, frame: Frame) -> None:
         if isinstance(frame, LLMContextFrame):
-            self._context, self.is_speculative = frame.context, frame.speculation
+            self._context = frame.context
 
     def _before_push(self, _: Any, frame: Frame) -> None:
         match frame:

@@ -170,6 +170,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         super().__init__()
         self._mixer, self._is_error, self._guard, self._unwatch = mixer, is_error, guard, unwatch
         self._has_calls = False  # of the response that streams
+        self._queued: list[CueFrame] = []  # reports that wait behind the words before a call
 
     async def cleanup(self) -> None:
         """End with the pipeline; a service that was watched is as before."""
@@ -178,7 +179,10 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._unwatch()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        """Pass a frame on, or what of it may be spoken, after its `CueFrame`s; an interruption goes before its own."""
+        """Pass a frame on, or what of it may be spoken, after its `CueFrame`s.
+
+        An interruption goes before its own, and so does the announcement of calls: theirs wait for the words before them.
+        """
         await super().process_frame(frame, direction)
         is_ours = direction is FrameDirection.DOWNSTREAM
         for passed in await self._guard.in_place_of(frame) if is_ours else [frame]:
@@ -187,6 +191,11 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             except Exception:
                 # Such as `is_error`, or `str` of a tool's result.
                 logger.exception("no cue for %s", type(passed).__name__)
+                reports = []
+            if isinstance(passed, FunctionCallsStartedFrame):  # it has overtaken the words before them
+                self._queued += reports
+                for report in reports:
+                    await self.queue_frame(report)
                 reports = []
             for report in reports:
                 self._mixer.take(report)
@@ -217,6 +226,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 return [report for call in frame.function_calls for report in self._called(call)]
             case FunctionCallInProgressFrame() if frame.tool_call_id:
                 # For pipelines that missed the frame above; the router handles a call once.
+                self._drop_queued(self._guard.id_of(frame))
                 return self._called(frame)
             case FunctionCallResultFrame():
                 return self._result(frame)
@@ -230,8 +240,16 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                     return [CueFrame(TextDelta(frame.text))]
             case InterruptionFrame():
                 self._has_calls = False
+                self._drop_queued()
                 return [CueFrame()]
         return []
+
+    def _drop_queued(self, call_id: str | None = None) -> None:
+        """Drop the reports of a call that a frame has overtaken in the queue; without an id, of all."""
+        for report in self._queued:
+            if report.event is None or call_id in (None, report.event.tool_call_id):
+                report.is_taken = True
+        self._queued = [report for report in self._queued if not report.is_taken]
 
     def _result(self, frame: FunctionCallResultFrame) -> list[CueFrame]:
         self._mixer.router.alive()
@@ -314,7 +332,7 @@ def create(
     mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
     text_guard = TextGuard(llm, options.get("tools"), is_on=guard, start=start)
     watches = hasattr(llm, "get_chat_completions")
-    return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm, mixer, text_guard)] if watches else []))
+    return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm)] if watches else []))
 
 
 def _is_early(event: Event) -> bool:
@@ -335,7 +353,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
+def _watch(llm: Any) -> Callable[[], None]:
     """Parse and repair the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
 
     Pipecat has no hook there; its services override this method.
@@ -348,25 +366,26 @@ def _watch(llm: Any, mixer: CueMixer, guard: TextGuard) -> Callable[[], None]:
     async def watched(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
         return passed(await ask(*arguments, **options))
 
-    def report(events: list[Event]) -> None:
+    async def report(events: list[Event]) -> None:
+        # Pushed by the service, it stays behind the words before the call, and is held or dropped with its response.
         for event in filter(_is_early, events):
-            mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
+            await llm.push_frame(CueFrame(event))  # the router knows the call by its id when Pipecat tells of it
 
     async def passed(chunks: Any) -> AsyncIterator[Any]:
-        reader = None if guard.is_speculative else OpenAIReader()  # of a speculative response no call runs
-        repair = ChatRepair(not_offered="pass")
+        reader, repair = OpenAIReader(), ChatRepair(not_offered="pass")
         try:
             async for chunk in chunks:
-                report(reader.feed(chunk) if reader else [])
+                events = reader.feed(chunk)
                 # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's; a
                 # chunk without a delta is one that Pipecat does not read, such as the whole answer once more.
                 deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
                 is_text = any(delta.content and not delta.tool_calls for delta in deltas)
                 for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
                     yield one
-            report(reader.close() if reader else [])
+                await report(events)  # after the text of the same chunk
             for one in repair.close():
                 yield one
+            await report(reader.close())
         finally:
             await (chunks.aclose if hasattr(chunks, "aclose") else chunks.close)()
 

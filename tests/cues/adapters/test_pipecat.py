@@ -28,6 +28,7 @@ from cues.adapters.pipecat import CueFrame, create
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from stream.errors import StreamError
+from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, run_pipeline, say
 from tests.support.talks.pipecat import PipecatTalk
@@ -359,55 +360,118 @@ def test_a_result_that_cannot_be_judged_goes_on_and_is_logged(value, is_error, c
     assert "no cue for FunctionCallResultFrame" in caplog.text
 
 
-def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once():
-    from pipecat.processors.aggregators.llm_context import LLMContext
-    from pipecat.services.openai.llm import OpenAILLMService
-
-    from stream.replay.recording import load_recording, samples_folder
-    from stream.replay.server import ReplayServer
-
-    recording = load_recording(samples_folder() / "llama-server" / "hermes-text-and-call.sse")
-
-    async def go():
-        async with ReplayServer([recording], tokens_per_s=2000.0) as server:
-            llm = OpenAILLMService(
-                api_key="none", base_url=server.base_url, settings=OpenAILLMService.Settings(model="replay")
-            )
-            asked = llm.get_chat_completions
-            mixer, tap = create(RATE, llm=llm)
-            sounded_at, n_chunks = None, 0
-            chunks = await llm.get_chat_completions(LLMContext([{"role": "user", "content": "hi"}]))
-            async for _ in chunks:
-                n_chunks += 1
-                if sounded_at is None and mixer.router.stats.played:
-                    sounded_at = n_chunks
-            await chunks.aclose()
-            await llm._client.close()
-            await tap.cleanup()  # as Pipecat does when the pipeline ends
-            assert llm.get_chat_completions == asked
-            # Pipecat tells of the same call when the stream has ended.
-            call = next(iter(mixer.router._calls.awaited))
-            for told in tap._meaning(called(call.tool_call_id, name=call.tool_name)):
-                mixer.take(told)
-            return sounded_at, n_chunks, mixer.router.stats
-
-    sounded_at, n_chunks, stats = asyncio.run(go())
-    assert sounded_at < n_chunks - 3  # The arguments were still to come.
-    assert stats.played == 1
-    assert stats.coalesced == 0
+CALL = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": '{"p'}}
+REST = {"index": 0, "function": {"arguments": 'ath": "a"}'}}
 
 
-def chunks_of_a_call(arguments, reason):
+def chunk_of(delta, reason=None):
     from openai.types.chat import ChatCompletionChunk
 
-    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": arguments[:3]}}
-    rest = {"index": 0, "function": {"arguments": arguments[3:]}}
-    deltas = [({"tool_calls": [call]}, None), ({"tool_calls": [rest]}, None), *([({}, reason)] if reason else [])]
     frame = {"id": "r", "created": 0, "model": "m", "object": "chat.completion.chunk"}
-    return [
-        ChatCompletionChunk.model_validate({**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": why}]})
-        for delta, why in deltas
-    ]
+    return ChatCompletionChunk.model_validate(
+        {**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+    )
+
+
+def service_of(*steps, tool_s=0.0):
+    """An OpenAI-compatible service that answers once: deltas, a finish reason, and pauses in seconds."""
+    from pipecat.services.openai.llm import OpenAILLMService
+
+    class Service(OpenAILLMService):
+        async def get_chat_completions(self, _context):
+            async def chunks():
+                for step in steps:
+                    if isinstance(step, float):
+                        await asyncio.sleep(step)
+                    else:
+                        yield chunk_of({}, step) if isinstance(step, str) else chunk_of(step)
+
+            return chunks()
+
+    async def read_file(params):
+        llm.ran.append(params.arguments)
+        await asyncio.sleep(tool_s)
+        await params.result_callback("text", properties=FunctionCallResultProperties(run_llm=False))
+
+    llm = Service(api_key="none", settings=Service.Settings(model="replay"))
+    llm.ran = []
+    llm.register_function("read_file", read_file)
+    return llm
+
+
+def ask(llm, mixer, tap, *, then=None, lasts_s=2.0):
+    """Ask the service in a pipeline; `then(send, clock)` follows."""
+    from pipecat.processors.aggregators.llm_context import LLMContext
+
+    async def script(send, clock):
+        await send(LLMContextFrame(LLMContext([{"role": "user", "content": "hi"}])))
+        if then is not None:
+            await then(send, clock)
+        await clock.sleep(lasts_s)
+
+    return run_pipeline(mixer, [llm, tap], script)
+
+
+def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once():
+    llm = service_of({"tool_calls": [CALL]}, 1.0, {"tool_calls": [REST]}, "tool_calls", tool_s=1.0)
+    asked = llm.get_chat_completions
+    mixer, tap = create(RATE, llm=llm)
+    assert first_sound(ask(llm, mixer, tap)) <= 2 * CHUNK  # The arguments were still to come.
+    assert llm.get_chat_completions == asked  # when the pipeline has ended
+    assert [span.cue for span in mixer.router.spans if span.cue != "working"] == ["tool_call", "success"]
+    assert mixer.router.stats.coalesced == 0
+
+
+@pytest.mark.parametrize("knows_llm", [True, False])
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"content": "Let me"}, {"content": " look."}, {"tool_calls": [CALL]}],
+        [{"content": "Let me look.", "tool_calls": [CALL]}],
+    ],
+    ids=["chunks in one read", "one chunk"],
+)
+def test_words_that_come_together_with_the_call_are_not_taken_for_the_answer_after_it(deltas, knows_llm):
+    llm = service_of(*deltas, {"tool_calls": [REST]}, "tool_calls", tool_s=9.0)
+    mixer, tap = create(RATE, llm=llm if knows_llm else None, rules=CueRules(profile="minimal"))
+    phases = []
+
+    async def speak(send, clock):
+        await clock.sleep(0.3)
+        await say(send, steady_voice(1.0))
+        await clock.sleep(2.0)
+        phases.append(mixer.router.phase)
+
+    ask(llm, mixer, tap, then=speak, lasts_s=5.0)
+    assert phases == ["working"]
+    (waiting,) = (span for span in mixer.router.spans if span.cue == "working")
+    assert waiting.start_s == pytest.approx(1.3 + 2.5, abs=0.1)  # minimal: 2.5 s after the words
+
+
+def test_a_call_that_an_interruption_overtakes_in_the_queue_is_silent():
+    async def script(send, clock):
+        await send(called("1"))
+        await send(InterruptionFrame())
+        await clock.sleep(10.0)
+
+    _, mixer = play(script)
+    assert not mixer.router.spans
+    assert mixer.router.is_over
+
+
+def test_a_call_that_is_named_in_the_moment_of_an_interruption_is_not_awaited():
+    llm = service_of(
+        {"content": "Let me look."}, 0.5, {"tool_calls": [CALL]}, 1.0, {"tool_calls": [REST]}, "tool_calls"
+    )
+    mixer, tap = create(RATE, llm=llm)
+
+    async def interrupt(send, clock):
+        await clock.sleep(0.5)
+        await send(InterruptionFrame())
+
+    ask(llm, mixer, tap, then=interrupt, lasts_s=10.0)
+    assert "working" not in [span.cue for span in mixer.router.spans if span.end_s > span.start_s]
+    assert (llm.ran, mixer.router.is_over) == ([], True)
 
 
 @pytest.mark.parametrize("reason", ["length", "tool_calls", "stop", None])
@@ -417,34 +481,13 @@ def chunks_of_a_call(arguments, reason):
     ids=["cut off", "malformed", "complete", "none"],
 )
 def test_a_structured_call_whose_arguments_pipecat_cannot_read_sounds_as_an_error(arguments, outcome, reason):
-    from pipecat.processors.aggregators.llm_context import LLMContext
-    from pipecat.services.openai.llm import OpenAILLMService
-
-    ran = []
-
-    class Service(OpenAILLMService):
-        async def get_chat_completions(self, _context):
-            async def chunks():
-                for chunk in chunks_of_a_call(arguments, reason):
-                    yield chunk
-
-            return chunks()
-
-    async def read_file(params):
-        ran.append(params.arguments)
-        await params.result_callback("text", properties=FunctionCallResultProperties(run_llm=False))
-
-    llm = Service(api_key="none", settings=Service.Settings(model="replay"))
-    llm.register_function("read_file", read_file)
+    call = CALL | {"function": {"name": "read_file", "arguments": arguments[:3]}}
+    rest = {"index": 0, "function": {"arguments": arguments[3:]}}
+    llm = service_of({"tool_calls": [call]}, {"tool_calls": [rest]}, *([reason] if reason else []))
     mixer, tap = create(RATE, llm=llm)
-
-    async def script(send, clock):
-        await send(LLMContextFrame(LLMContext([{"role": "user", "content": "hi"}])))
-        await clock.sleep(2.0)
-
-    run_pipeline(mixer, [llm, tap], script)
+    ask(llm, mixer, tap)
     assert [span.cue for span in mixer.router.spans if span.cue != "working"] == ["tool_call", outcome]
-    assert len(ran) == (outcome == "success")
+    assert len(llm.ran) == (outcome == "success")
     assert not mixer.router.waits
 
 
