@@ -181,7 +181,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         """Pass a frame on, or what of it may be spoken, after its `CueFrame`s.
 
-        An interruption goes before its own, and so does the announcement of calls: theirs wait for the words before them.
+        An interruption goes before its own, and so do announced calls: theirs wait for the words before them.
         """
         await super().process_frame(frame, direction)
         is_ours = direction is FrameDirection.DOWNSTREAM
@@ -234,6 +234,10 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 return [self._ended(frame, is_error=True, content="timeout")]
             case FunctionCallCancelFrame():
                 return [CueFrame(ended_call=self._guard.id_of(frame))]
+            case LLMTextFrame(skip_tts=True):
+                router.alive()
+                if frame.text.strip():
+                    router.written()
             case LLMTextFrame():
                 router.alive()
                 if router.phase != "done" and frame.text.strip():

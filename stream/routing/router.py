@@ -305,6 +305,14 @@ class CueRouter:
         self._waiting.queue(until)
 
     @_one_at_a_time
+    def written(self) -> None:
+        """Note text that is shown and not spoken: it ends the wait for an answer, and no voice follows."""
+        self._silence.called(self._player.now_s)
+        if not (self.waits or self._turn.has_text):  # words that came before it are still to be heard
+            self._turn.heard()
+        self._follow()
+
+    @_one_at_a_time
     def poll(self) -> None:
         """Note cues that have started in a pause, and the answer's first word; call it after each frame.
 

@@ -14,6 +14,7 @@ from pipecat.frames.frames import (
     FunctionCallsStartedFrame,
     InterruptionFrame,
     LLMContextFrame,
+    LLMFullResponseEndFrame,
     LLMFullResponseStartFrame,
     LLMTextFrame,
     MixerControlFrame,
@@ -472,6 +473,31 @@ def test_a_call_that_is_named_in_the_moment_of_an_interruption_is_not_awaited():
     ask(llm, mixer, tap, then=interrupt, lasts_s=10.0)
     assert "working" not in [span.cue for span in mixer.router.spans if span.end_s > span.start_s]
     assert (llm.ran, mixer.router.is_over) == ([], True)
+
+
+@pytest.mark.parametrize("call", [False, True], ids=["answer", "words and a call"])
+def test_after_text_that_is_not_for_the_voice_no_voice_is_awaited(call):
+    def unspoken(text):
+        frame = LLMTextFrame(text)
+        frame.skip_tts = True
+        return frame
+
+    async def script(send, clock):
+        await send(LLMFullResponseStartFrame())
+        await send(unspoken("Let me look."))
+        if call:
+            await send(called("1"))
+            await send(LLMFullResponseEndFrame())
+            await clock.sleep(0.5)
+            await send(result("1"))
+            await send(LLMFullResponseStartFrame())
+            await send(unspoken("It is dark."))
+        await send(LLMFullResponseEndFrame())
+        await clock.sleep(30.0)
+
+    _, mixer = play(script)
+    assert {span.cue for span in mixer.router.spans if span.end_s > span.start_s} <= {"tool_call", "success"}
+    assert mixer.router.is_over
 
 
 @pytest.mark.parametrize("reason", ["length", "tool_calls", "stop", None])
