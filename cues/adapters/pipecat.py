@@ -251,7 +251,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     def _drop_queued(self, call_id: str | None = None) -> None:
         """Drop the reports of a call that a frame has overtaken in the queue; without an id, of all."""
         for report in self._queued:
-            if report.event is None or call_id in (None, report.event.tool_call_id):
+            if call_id in (None, getattr(report.event, "tool_call_id", None)):
                 report.is_taken = True
         self._queued = [report for report in self._queued if not report.is_taken]
 
