@@ -74,6 +74,26 @@ def test_a_loop_that_is_seamless_as_a_whole_stays_as_it_is(loop):
     np.testing.assert_array_equal(looped(once, RATE, Loop()), once)
 
 
+def prediction_error(samples, order=32):
+    """Largest error at the middle of two rounds, of one linear predictor for all of the sound (least squares)."""
+    x = np.tile(samples, 2).astype(np.float64)
+    past = np.stack([x[order - k - 1 : len(x) - k - 1] for k in range(order)], axis=1)
+    predictor, *_ = np.linalg.lstsq(past[::3], x[order::3], rcond=None)
+    errors = np.abs(x[order:] - past @ predictor)
+    return errors[len(samples) - order - 3 : len(samples)].max()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "partials_hz", [(2000.0,), (523.25, 659.26, 783.99, 1569.8, 2637.0, 4703.9)], ids=["one", "six"]
+)
+def test_a_jump_in_the_phase_of_high_partials_is_a_seam(partials_hz, seed):
+    rng = np.random.default_rng(seed)
+    t = np.arange(rng.integers(RATE, 2 * RATE)) / RATE
+    x = sum(np.sin(2 * np.pi * hz * t + rng.uniform(0, 6)) for hz in partials_hz) * 0.3 / len(partials_hz)
+    assert prediction_error(looped(x.astype(np.float32), RATE, Loop())) < 0.02 * 0.3
+
+
 def test_a_loop_point_with_room_before_it_keeps_the_length():
     assert len(looped(hum(RATE), RATE, Loop(start_ms=100, end_ms=600))) == RATE // 2
     assert len(looped(hum(RATE), RATE, Loop())) == RATE - 480
