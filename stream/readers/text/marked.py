@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Unreadable
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Run, Shape, shape_of
+from stream.readers.text.patterns import SPACE, Run, Shape, marker_pattern, shape_of
+from stream.readers.text.tags import BLOCKS, tag_of
 
 __all__ = ["read_marked"]
 
@@ -57,7 +58,24 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         yield from row.otherwise(parser, row, None)
     elif parser.ends_call(row):
         parser.commit()
-    elif row.token or (fresh and row.heads and (yield from parser.test(_UNKNOWN_TAG))):
+    elif row.token:
         raise Unreadable
+    elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_UNKNOWN_TAG)):
+        yield from _drop_unknown(parser, row)
     else:
         raise NotACall
+
+
+def _is_block(row: Dialect) -> bool:
+    tag = tag_of(row.markers[0])
+    return tag is not None and tag.word in BLOCKS
+
+
+def _drop_unknown(parser: Parser, row: Dialect) -> Reading[None]:
+    """Read a block in tags of no known form as a malformed call, to its closing marker, or to an empty line."""
+    call, parser.draft = parser.new_draft().call, None
+    parser.commit()
+    parser.sink.finish(call, "malformed")
+    _, marker = yield from parser.find(*marker_pattern(*row.closers, "\n\n"), 0)
+    if marker in row.closers:
+        parser.take(len(marker))

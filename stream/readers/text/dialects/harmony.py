@@ -105,15 +105,10 @@ _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
 _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
 # After thoughts in a field of their own, the answer begins with the role of its message.
 _COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in ("commentary", "assistantcommentary"))
-# The channel of a first message, glued to a capital letter, or to one of a script that has none.
-_BEGUN = (["analysis"], ["commentary"], ["final"], ["assistantcommentary"], [_FINAL])
-_STRIPPED = (
-    Shape(_BEGUN, Run(r"[A-ZÀ-ÖØ-ÞЀ-Я\u0900-\u0e5b\u3040-\u9fff\uac00-\ud7a3]")),
-    *_COMMENTARY,
-    _ADDRESSED_CALL,
-    Shape(Run(" ?"), *_TO_TOOL),
-)
-_FIRST = ("analysis", "commentary", "final", "assistantcommentary", _FINAL, "assistant", "")
+# The channel of a first message, glued to a capital letter. Other scripts have none: `analysisは…` explains the word.
+_BEGUN = (["analysis"], ["commentary"], ["final"], ["assistantanalysis"], ["assistantcommentary"], [_FINAL])
+_STRIPPED = (Shape(_BEGUN, Run(r"[A-ZÀ-ÖØ-ÞЀ-Я]")), *_COMMENTARY, _ADDRESSED_CALL, Shape(Run(" ?"), *_TO_TOOL))
+_FIRST = ("analysis", "commentary", "final", "assistantanalysis", "assistantcommentary", _FINAL, "assistant", "")
 # A result that the model invents behind its call.
 _RESULT = Shape(SPACE, "functions.", Run(r"[\w.\-/:]{1,85}"), Run(r"\s{1,4}"), "to=assistant")
 _HALF_RESULT = re.compile(r"\s*functions\.")
@@ -146,7 +141,7 @@ def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     begun = next(word for word in _FIRST if parser.buffer.startswith(word, parser.position))
     parser.take(len(begun))
     parser.commit()
-    if begun == "analysis":
+    if begun.endswith("analysis"):
         yield from _thoughts(parser)
     elif not begun.endswith(("commentary", "final")):
         yield from _glued_call(parser)
