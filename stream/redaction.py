@@ -18,8 +18,11 @@ DEEPEST = 4
 # As h11 quotes bytes, as h11, h2, http.client and requests quote a header, which may be the key, and as servers quote a
 # model's call: `raw='{"path": …`.
 _QUOTES = re.compile(
-    r": bytearray\(|(?:(?<=header name)|(?<=header value)).*?['\"]|[,:]?\s*\braw=['\"]|[:=]\s*['\"`]?[\[{]", re.DOTALL
+    r": bytearray\(|(?:(?<=header name)|(?<=header value)).*?['\"]|[,:]?\s*\braw=['\"]|[:=]\s*['\"`]?(?:\{|\[\s*[\[{\"])",
+    re.DOTALL,
 )
+# As llama-server says what the model wrote: "Failed to parse input at pos 0: …".
+_PARSED = re.compile(r"\bpars(?:e|ing)\b[^:\n]{0,64}(?=:)")
 _NAME = re.compile(rf"[\w.\-/:]{{0,{LONGEST_NAME}}}")
 
 
@@ -56,8 +59,12 @@ def logged_error(error: object) -> str:
     'Illegal header value'
     >>> logged_error("error parsing tool call: raw='hunter2', err=invalid character")
     'error parsing tool call'
+    >>> logged_error("Failed to parse input at pos 7: <tool_call>hunter2")
+    'Failed to parse input at pos 7'
     """
-    return _QUOTES.split(str(error), maxsplit=1)[0] or type(error).__name__
+    text = str(error)
+    parsed = _PARSED.search(text)
+    return _QUOTES.split(text[: parsed.end()] if parsed else text, maxsplit=1)[0] or type(error).__name__
 
 
 def logged_name(name: str) -> str:

@@ -127,12 +127,25 @@ def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1, **options):
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("quoted", ['raw=\'{"password": "hunter2"}]\'', '{"password": "hunter2"}', "raw='hunter2'"])
-def test_the_error_that_unmute_logs_leaves_out_the_call_that_a_server_quotes(quoted):
-    # Ollama's words for gpt-oss: https://github.com/ollama/ollama/issues/12884
-    error = ModelError(StreamFailed(f"error parsing tool call: {quoted}, err=invalid character", status=500))
-    assert str(error).startswith("error parsing tool call (status 500")
-    assert "hunter2" not in str(error)
+def test_the_error_that_unmute_logs_keeps_its_reason():
+    said = "cannot connect: [Errno 111] Connection refused"
+    assert str(ModelError(StreamFailed(said))).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "logged"),
+    [
+        # Ollama for gpt-oss: https://github.com/ollama/ollama/issues/12884
+        ('error parsing tool call: raw=\'{"password": "hunter2"}]\', err=invalid', "error parsing tool call"),
+        ("error parsing tool call: raw='hunter2', err=invalid character", "error parsing tool call"),
+        # llama-server, common/chat.cpp
+        ("Failed to parse input at pos 11: <tool_call>hunter2", "Failed to parse input at pos 11"),
+        ('Invalid tool call: [{"password": "hunter2"}]', "Invalid tool call"),
+    ],
+)
+def test_the_error_that_unmute_logs_leaves_out_the_call_that_a_server_quotes(said, logged):
+    error = ModelError(StreamFailed(said, status=500))
+    assert str(error) == f"{logged} (status 500, code None)"
     assert "hunter2" in error.event.message
 
 
