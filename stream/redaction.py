@@ -18,7 +18,8 @@ DEEPEST = 4
 # As h11 quotes bytes, as h11, h2, http.client and requests quote a header, which may be the key, and as servers quote a
 # model's call: `raw='{"path": …`.
 _QUOTES = re.compile(
-    r": bytearray\(|(?:(?<=header name)|(?<=header value)).*?['\"]|[,:]?\s*\braw=['\"]|[:=]\s*['\"`]?(?:\{|\[\s*[\[{\"])",
+    r": bytearray\(|(?:(?<=header name)|(?<=header value)).*?['\"]"
+    r"|[,:]?\s*\braw=['\"]|[:=]\s*['\"`]?(?:\{|\[\s*[\[{\"])",
     re.DOTALL,
 )
 # As llama-server says what the model wrote: "Failed to parse input at pos 0: …".
