@@ -142,7 +142,8 @@ class Proxy:
 async def _listen(receive: Receive, parts: asyncio.Queue[bytes | None], answering: asyncio.Task[None]) -> None:
     """Take in the request's body; a client that goes away ends its request to the upstream."""
     while (message := await receive())["type"] != "http.disconnect":
-        await parts.put(message.get("body", b""))
+        if body := message.get("body", b""):  # of a request without one nobody takes a part
+            await parts.put(body)
         if not message.get("more_body", False):
             await parts.put(None)
     answering.cancel()

@@ -199,13 +199,15 @@ def calls_of(events):
 
 
 @pytest.mark.parametrize("begin", [b"", http_answer(event("Dark."), length=10**6)], ids=["before", "within"])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 @pytest.mark.parametrize("path", ["v1/chat/completions", "api/chat"])
-def test_a_client_that_goes_away_ends_the_upstream_s_request(begin, path):
+def test_a_client_that_goes_away_ends_the_upstream_s_request(begin, path, method):
     async def go():
         asked, gone = asyncio.Event(), asyncio.Event()
 
         async def answer(head, reader, writer):
-            await reader.readexactly(len(json.dumps(QUESTION, separators=(",", ":"))))
+            if method == "POST":
+                await reader.readexactly(len(json.dumps(QUESTION, separators=(",", ":"))))
             writer.write(begin)
             asked.set()
             await reader.read()  # until the other side closes
@@ -214,7 +216,7 @@ def test_a_client_that_goes_away_ends_the_upstream_s_request(begin, path):
         async def ask(url):
             async with (
                 httpx2.AsyncClient(timeout=None) as client,
-                client.stream("POST", f"{url}{path}", json=QUESTION) as answer,
+                client.stream(method, f"{url}{path}", json=QUESTION if method == "POST" else None) as answer,
             ):
                 await anext(answer.aiter_raw())
                 return answer.status_code
