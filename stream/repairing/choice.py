@@ -1,6 +1,7 @@
 """One choice of a stream of Chat Completions: from what came, and its events, to what goes out."""
 
 import logging
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,7 +107,8 @@ class Choice:
             known = self._fragmented[index]
             if known.open_at != index or known.held is not None or known.is_empty:  # type: ignore[union-attr]  # of None: AttributeError
                 return False
-            return is_more and type(function["arguments"]) is str
+            ends_now = known.ordinal in self.reader.waiting_ends  # type: ignore[union-attr]  # of None: as above
+            return is_more and not ends_now and type(function["arguments"]) is str
         except (AttributeError, LookupError, TypeError, ValueError):
             return False
 
@@ -182,17 +184,21 @@ class Choice:
                 for key in [*kept][: MOST_KEPT // 2]:
                     del kept[key]
         starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
-        ended = {event.index: event.arguments_json for event in events if isinstance(event, ToolCallEnd)}
+        ends = {event.index: event.arguments_json for event in events if isinstance(event, ToolCallEnd)}
+        ended = ChainMap(ends, self.reader.waiting_ends)
         given = [calls] if isinstance(calls, Mapping) else listed(calls)
         passing = (self._fragment(came, starts, ended) for came in given if isinstance(came, dict))
         found = [fragment for fragment in passing if fragment is not None]
+        for known in (self._fragmented.get(_index_of(came)) for came in given if isinstance(came, dict)):
+            if known is not None and known.ordinal in self.reader.waiting_ends:
+                known.open_at = None
         return [{"tool_calls": [one]} for one in found], len(given) == len(found) == 1 and found[0] == given[0]
 
     def _fragment(
-        self, came: dict[str, Any], starts: list[ToolCallStart], ended: dict[int, str]
+        self, came: dict[str, Any], starts: list[ToolCallStart], ended: Mapping[int, str]
     ) -> dict[str, Any] | None:
         """What passes of a fragment; None if its call goes out whole, or repeats another one."""
-        fragment, own_id, index = came, came.get("id"), came.get("index")
+        fragment, own_id, index = came, came.get("id"), _index_of(came)
         function, field = function_of(came)
         place = "custom" if field == "input" else "function"
         function = fields_of(came.get(place))
@@ -200,10 +206,10 @@ class Choice:
         name = "" if name == "null" else name
         if place == "custom" and name:
             self._custom[clean_name(name[:LONGEST_NAME])] = None
-        index = index if type(index) is int else name_of(index)
-        ends = {at: _ends_with(arguments, field, whole) for at, whole in ended.items()} if name else {}
-        fits = (one for one in starts if name and one.tool_name == clean_name(name) and ends.get(one.index, True))
-        start = next((one for one in fits if one.tool_call_id == name_of(own_id)), None)
+        fits = (
+            one for one in starts if name and (one.tool_name, one.tool_call_id) == (clean_name(name), name_of(own_id))
+        )
+        start = next((one for one in fits if _ends_with(arguments, field, ended.get(one.index))), None)
         if index not in self._fragmented and not (name or own_id):
             self._join_to_last(index)
         known = self._fragmented.get(index)
@@ -242,7 +248,12 @@ class Choice:
             fragment = {**first, "function": {**first["function"], "arguments": arguments}}
         elif known.open_at is None and arguments:
             return None
-        elif known.is_empty and place == "function" and known.ordinal not in ended and _empty_object(arguments):
+        elif (
+            known.is_empty
+            and place == "function"
+            and _empty_object(arguments)
+            and not is_empty_object(ended.get(known.ordinal, ""))
+        ):
             known.held, known.is_empty = {place: {field: "{}"}, "index": known.index}, False
             return None
         elif function.get("name") or own_id or not isinstance(arguments, str | None):
@@ -321,14 +332,21 @@ def _remember(kept: dict[Any, ToolCallEnd], key: object, call: ToolCallEnd) -> N
         del kept[next(iter(kept))]
 
 
+def _index_of(fragment: Mapping[str, Any]) -> int | str:
+    index = fragment.get("index")
+    return index if type(index) is int else name_of(index)
+
+
 def _empty_object(arguments: object) -> str:
     """The empty object that a piece of arguments is, without a token after it; else `""`."""
     written = arguments.partition("<|")[0] if isinstance(arguments, str) else ""
     return written if is_empty_object(written) else ""
 
 
-def _ends_with(arguments: object, field: str, whole: str) -> bool:
+def _ends_with(arguments: object, field: str, whole: str | None) -> bool:
     """Whether a call that has ended is of this piece alone: its start may be of an equally named one before it."""
+    if whole is None:
+        return True
     written = arguments if isinstance(arguments, str) else dumps(arguments)
     if field == "input":
         return dumps({field: written}) == whole

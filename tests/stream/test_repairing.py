@@ -396,6 +396,27 @@ def test_calls_without_ids_after_a_text_call_of_their_tool_go_out_as_they_are_re
         assert len({call["id"] for call in found}) == len(found)
 
 
+TWICE = [{**fragment('{"k": "A"}', index=1, id="own"), "function": {"name": "f", "arguments": '{"k": "A"}'}}] * 2
+IN_PIECES = [fragment("", index=1, id="own"), fragment('{"k":', index=1), fragment(' "A"}', index=1)]
+IN_PIECES[0] = {**IN_PIECES[0], "function": {"name": "f", "arguments": ""}}
+COMPLETE = {
+    "twice": TWICE,
+    "in_pieces_and_whole": [*IN_PIECES, TWICE[0]],
+    "with_what_is_left_over": [*IN_PIECES, fragment("}", index=1)],
+    "after_an_empty_object": [IN_PIECES[0], fragment("{}", index=1), fragment('{"k": "A"}', index=1)],
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "in_one"), [*((form, False) for form in COMPLETE), ("twice", True), ("after_an_empty_object", True)]
+)
+def test_a_call_that_is_complete_behind_one_without_arguments_goes_out_once(form, in_one):
+    first = chunk_of(tool_calls=[{**fragment("", id="first"), "function": {"name": "f", "arguments": ""}}])
+    rest = [chunk_of(tool_calls=COMPLETE[form])] if in_one else [chunk_of(tool_calls=[one]) for one in COMPLETE[form]]
+    found = accumulated(repaired([first, *rest, chunk_of(reason="tool_calls")], [{"name": "f"}]))[2]
+    assert [call["arguments"] or "{}" for call in found] == ["{}", '{"k": "A"}']
+
+
 def test_a_call_does_not_go_out_under_the_id_of_the_next():
     calls = [fragment("{}"), fragment("", index=1, id="own"), fragment('{"k": "A"}', index=1)]
     calls[:2] = [{**one, "function": {"name": "f", **one["function"]}} for one in calls[:2]]

@@ -84,6 +84,7 @@ class CallOrder:
         self._waiting: deque[Call | TextDelta] = deque()
         self._texts_waiting = 0
         self._waited = 0  # how much has come since something waits
+        self.waiting_ends: dict[int, str] = {}  # the arguments of announced calls whose end waits, by their ordinal
         self._round = _Round()
         self._ids: dict[str, set[tuple[str, str]]] = {}  # id → the names and arguments that it stood for
         self._ids_kept = 0
@@ -185,6 +186,8 @@ class CallOrder:
         else:
             call.duplicate = False
             call.home.by_name[call.name].forget(call)  # no later call repeats it
+        if call.ordinal >= 0:
+            self.waiting_ends[call.ordinal] = arguments
         self._flush()
         if self._waiting:
             self._wait(len(arguments))
@@ -252,6 +255,7 @@ class CallOrder:
     def _end(self, call: Call) -> None:
         arguments, call.arguments_json = call.arguments_json, ""  # others may keep the call
         extra, call.extra_content = call.extra_content, None
+        self.waiting_ends.pop(call.ordinal, None)
         if call.duplicate:
             return
         if call.ordinal < 0:
