@@ -29,6 +29,8 @@ _NAMED = re.compile(rf"(?i).*(?:{_ENDS})")
 _HOLDER = "auth(?:entication|orization|[-_]?config)?|credentials?"
 _IN_HOLDER = re.compile(rf"(?i).*(?:headers|{_HOLDER})(?:\..*)?")
 _FIELD = re.compile(rf"(?is).*(?:{_ENDS}|headers\..*|(?:{_HOLDER})(?:\..*)?)")
+_HEADERS = re.compile(r"(?i).*headers")
+_LINE = re.compile(r"(?m)^([\w!#$%&'*+.^`|~-]+)(\s*:\s*)(\S[^\r\n]*)")  # `NAME: VALUE` in a text of headers
 _SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 """Their objects' names are of a tool's arguments and types, and hold no values."""
 
@@ -93,9 +95,18 @@ class Secrets:
         if isinstance(value, dict):
             return {key: self.hide_in_request(one, inner) for key, inner, one in _members(value, field)}
         if isinstance(value, list):
-            return [self.hide_in_request(one, field) for one in value]
+            return [
+                [one[0], self.hide_in_request(one[1], f"{field}.{one[0]}")]
+                if _is_header(one, field)
+                else self.hide_in_request(one, field)
+                for one in value
+            ]
+        if _is_value(value) and _FIELD.fullmatch(field):
+            return "*" * len(str(value))
         if isinstance(value, str):
-            return "*" * len(value) if _FIELD.fullmatch(field) else self.hide(value.encode()).decode("utf-8", "replace")
+            if _HEADERS.fullmatch(field):
+                value = _LINE.sub(lambda found: found[1] + found[2] + "*" * len(found[3]), value)
+            return self.hide(value.encode()).decode("utf-8", "replace")
         return value
 
 
@@ -136,15 +147,28 @@ def _in_fields(value: Any, field: str = "") -> Iterator[str]:
             yield from _in_fields(one, inner)
     elif isinstance(value, list):
         for one in value:
-            yield from _in_fields(one, field)
-    elif isinstance(value, str) and _FIELD.fullmatch(field):
-        yield from _searched(field, _in_headers({field.rpartition(".")[2]: value}))
+            is_header = _is_header(one, field)
+            yield from _in_fields(one[1], f"{field}.{one[0]}") if is_header else _in_fields(one, field)
+    elif _is_value(value) and _FIELD.fullmatch(field):
+        yield from _searched(field, _in_headers({field.rpartition(".")[2]: str(value)}))
     elif isinstance(value, str):
+        for name, _, secret in _LINE.findall(value) if _HEADERS.fullmatch(field) else ():
+            yield from _in_fields(secret, f"{field}.{name}")
         text = value.encode("utf-8", "replace")
         for login in _LOGIN.findall(text):
             yield from _in_login(unquote(login.decode())) if b":" in login else ()
         for _, name, secret in _PARAMETER.findall(text):
             yield from _searched(name.decode(), (secret.decode().rstrip(".,;:!?"),))
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _is_header(item: Any, field: str) -> bool:
+    """Whether an item of a list of headers is a pair of name and value."""
+    is_pair = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) and _is_value(item[1])
+    return is_pair and _HEADERS.fullmatch(field) is not None
 
 
 def _searched(name: str, values: Iterable[str]) -> Iterator[str]:

@@ -173,3 +173,28 @@ def test_what_is_no_secret_stays():
 def test_a_header_that_looks_like_json_does_not_break_the_request():
     request = {"messages": [{"role": "user", "content": "hi"}]}
     assert Secrets("http://h/", {"x-a": '"role": "user"'}).hide_in_request(request) == request
+
+
+@pytest.mark.parametrize(
+    ("headers", "kept"),
+    [
+        (["Authorization: Bearer hid-123456789", "X-Foo:hid-123456789"], ["Authorization: ", "X-Foo:"]),
+        ("Authorization: Bearer hid-123456789\r\nX-Foo: hid-123456789", ["Authorization: ", "X-Foo: "]),
+        ([["X-Foo", "hid-123456789"], ["X-Number", 98765432101]], ["X-Foo", "X-Number"]),
+        ({"X-Foo": 98765432101, "X-Bar": [98765432101.5]}, ["X-Foo", "X-Bar"]),
+    ],
+    ids=["texts", "text", "pairs", "numbers"],
+)
+def test_headers_of_a_request_are_hidden_in_any_form(headers, kept):
+    request = {"tools": [{"type": "mcp", "headers": headers}]}
+    secrets = Secrets("http://h/", {}, request)
+    hidden = json.dumps(secrets.hide_in_request(request))
+    assert not any(secret in hidden for secret in ("hid-", "98765432101"))
+    assert all(name in hidden for name in kept)
+    said = "hid-123456789" if "hid-" in str(headers) else "98765432101"
+    assert said not in secrets.hide_in(f"{said} was sent")
+
+
+def test_words_that_are_called_headers_stay():
+    request = {"table": {"headers": ["Name", "Price in EUR: net", "Age"], "rows": [["hammer", 12345678901]]}}
+    assert Secrets("http://h/", {}, request).hide_in_request(request) == request
