@@ -5,8 +5,8 @@ with a question at 24 kHz. `--loopback OUT.wav` needs no account: a server in th
 voice-like signal speaks. What is heard is written to the file.
 """
 
+import argparse
 import asyncio
-import sys
 import time
 
 import numpy as np
@@ -23,6 +23,7 @@ from stream.replay.scenarios import Scenario
 from stream.replay.server import ReplayServer
 
 RATE = 24000
+BUFFER_S = 0.08  # A player holds so much back: a frame that is late by less leaves no hole.
 
 
 @function_tool
@@ -37,8 +38,8 @@ async def talk(question, path, *, model=None, **models):
     heard, began = [np.zeros(0, dtype=np.float32)], time.monotonic()
 
     def play(frame):
-        gap = max(0, round((time.monotonic() - began) * RATE) - sum(map(len, heard)))
-        heard.extend([np.zeros(gap, np.float32), frame])
+        gap = round((time.monotonic() - began) * RATE) - sum(map(len, heard))
+        heard.extend([np.zeros(gap if gap > BUFFER_S * RATE else 0, np.float32), frame])
 
     voice = VoiceCues(play)
     agent = Agent(name="Assistant", instructions="Answer in one sentence.", tools=[read_folder], model=model)
@@ -84,9 +85,20 @@ async def loopback(path):
         await talk(np.zeros(RATE, np.int16), path, model=model, stt_model=Ears(), tts_model=Voice())
 
 
-if __name__ == "__main__":
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("question", metavar="QUESTION.wav", nargs="?")
+    parser.add_argument("out", metavar="OUT.wav")
+    parser.add_argument("--loopback", action="store_true")
+    options = parser.parse_args()
+    if not (options.loopback or options.question):
+        parser.error("name QUESTION.wav and OUT.wav, or give --loopback OUT.wav")
     cues.warm_up()
-    if sys.argv[1:2] == ["--loopback"]:
-        asyncio.run(loopback(sys.argv[2]))
+    if options.loopback:
+        asyncio.run(loopback(options.out))
     else:
-        asyncio.run(talk(soundfile.read(sys.argv[1], dtype="int16")[0], sys.argv[2]))
+        asyncio.run(talk(soundfile.read(options.question, dtype="int16")[0], options.out))
+
+
+if __name__ == "__main__":
+    main()

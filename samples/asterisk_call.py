@@ -23,6 +23,7 @@ from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
 
 RATE = 24000
+BUFFER_S = 0.08  # A player holds so much back: a frame that is late by less leaves no hole.
 
 
 async def answer(line, base_url, model):
@@ -74,7 +75,8 @@ async def caller(port):
             header = await asyncio.wait_for(reader.readexactly(3), timeout=1.0 if len(heard) > 1 else 60.0)
         except TimeoutError:
             break
-        gap = max(0, round((time.monotonic() - began) * 8000) - sum(map(len, heard)))
+        gap = round((time.monotonic() - began) * 8000) - sum(map(len, heard))
+        gap = gap if gap > BUFFER_S * 8000 else 0
         samples = float_of_pcm16(await reader.readexactly(int.from_bytes(header[1:], "big")))
         heard += [np.zeros(gap, np.float32), samples]
     writer.write_eof()

@@ -22,6 +22,7 @@ from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.synthesis.voicelike import speak_voice_like
 
 RATE = 24000
+BUFFER_S = 0.08  # A player holds so much back: a frame that is late by less leaves no hole.
 
 
 @function_tool
@@ -86,7 +87,8 @@ class Recorder(io.AudioOutput):
 
     async def capture_frame(self, frame):
         await super().capture_frame(frame)
-        gap = max(0, round((time.monotonic() - self._began) * RATE) - len(self.heard))
+        gap = round((time.monotonic() - self._began) * RATE) - len(self.heard)
+        gap = gap if gap > BUFFER_S * RATE else 0
         self.heard = np.concatenate([self.heard, np.zeros(gap, np.float32), float_of_pcm16(bytes(frame.data))])
 
     def flush(self):

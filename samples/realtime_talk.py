@@ -6,10 +6,10 @@ this file calls and speaks over a WebSocket. `--agents` does the same with a ses
 (`cue-engine[agents]`). What is heard is written to the file.
 """
 
+import argparse
 import asyncio
 import base64
 import json
-import sys
 import time
 
 import numpy as np
@@ -24,6 +24,7 @@ from cues.synthesis.voicelike import speak_voice_like
 from stream import ToolCallEnd
 
 RATE = 24000
+BUFFER_S = 0.08  # A player holds so much back: a frame that is late by less leaves no hole.
 QUESTION = "What is in my folder?"
 TOOL = {
     "type": "function",
@@ -46,7 +47,8 @@ class Tape:
         self._frames, self._began = [np.zeros(0, dtype=np.float32)], time.monotonic()
 
     def play(self, frame):
-        gap = max(0, round((time.monotonic() - self._began) * RATE) - sum(map(len, self._frames)))
+        gap = round((time.monotonic() - self._began) * RATE) - sum(map(len, self._frames))
+        gap = gap if gap > BUFFER_S * RATE else 0
         self._frames += [np.zeros(gap, np.float32), frame]
 
     def save(self, path, router):
@@ -148,13 +150,19 @@ async def loopback(path, *, agents):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("question", nargs="?", default=QUESTION)
+    parser.add_argument("out", metavar="OUT.wav")
+    parser.add_argument("--loopback", action="store_true")
+    parser.add_argument("--agents", action="store_true")
+    options = parser.parse_args()
     cues.warm_up()
-    words = [word for word in sys.argv[1:] if word != "--agents"]
-    agents = "--agents" in sys.argv
-    if words[0] == "--loopback":
-        asyncio.run(loopback(words[1], agents=agents))
+    if options.loopback:
+        asyncio.run(loopback(options.out, agents=options.agents))
+    elif options.agents:
+        asyncio.run(talk_with_agents({}, options.question, options.out))
     else:
-        asyncio.run(talk_with_agents({}, *words) if agents else talk(AsyncOpenAI(), *words))
+        asyncio.run(talk(AsyncOpenAI(), options.question, options.out))
 
 
 if __name__ == "__main__":

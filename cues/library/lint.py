@@ -12,7 +12,7 @@ from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Found, Problem, as_problems, sound_problems, wearing
 from cues.library.pack import PACK_FILE, Override, Pack, read_pack
 from cues.library.phrases import SPEECH_LU
-from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB
+from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB, Loop
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
@@ -69,7 +69,8 @@ def _of_file(name: str, override: Override) -> list[Problem]:
     with errors_in(override):
         if override.file is not None:
             sound = read_audio(override.file, override.file_name)
-            problems += sound_problems(name, *sound, loop=loop, trim=override.trim)
+            seamless = override.loop is True or (isinstance(override.loop, Loop) and override.loop.period_ms is None)
+            problems += sound_problems(name, *sound, loop=loop, trim=override.trim, edges=not seamless)
         for path in override.phrases:
             problems += sound_problems(name, *read_audio(path, path.name), trim=True, speech=True)
     return problems

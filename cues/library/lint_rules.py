@@ -62,14 +62,15 @@ def sound_problems(
     *,
     loop: bool = False,
     trim: bool = False,
+    edges: bool = True,
     recorded: bool = True,
     speech: bool = False,
 ) -> list[Problem]:
     """All problems of a sound, before loudness normalization; `name` is their `where`.
 
     A sound that loops may be long, and silent at its ends; with `trim`, the bank will trim it, so the trimmed sound is
-    checked. One from a file (`recorded`) is also checked for edges, headroom, clipping and aliasing. A sound at a rate
-    that the meters do not take is converted first.
+    checked. One from a file (`recorded`) is also checked for headroom, clipping and aliasing, and its `edges` unless it
+    loops without silence: the bank crossfades there. A sound at a rate that the meters do not take is converted first.
     """
     if not MIN_SAMPLE_RATE <= sample_rate <= MAX_SAMPLE_RATE:
         samples, sample_rate = resample(samples, sample_rate, _CONVERTED_HZ), _CONVERTED_HZ
@@ -80,7 +81,7 @@ def sound_problems(
         samples = trimmed(samples, sample_rate)
     checks: list[Callable[[Samples, int], Found | None]] = [_dc, _clicks, _outside_telephone]
     if recorded:
-        checks = [_too_hot, _clipped, *checks, _hard_edges, _alias]
+        checks = [_too_hot, _clipped, *checks, *([_hard_edges] if edges else []), _alias]
         checks += [] if loop or trim else [_silent_edges]
     if speech:  # it may last, has plosives, and lies partly below the telephone band
         checks = [_too_hot, _clipped, _dc, _hard_edges]

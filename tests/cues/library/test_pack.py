@@ -154,6 +154,12 @@ def test_a_pack_toml_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
     assert "sk-secret" not in str(raised.value)
 
 
+def test_a_pack_toml_that_is_a_link_to_itself_is_an_error_of_the_pack(tmp_path):
+    (tmp_path / "pack.toml").symlink_to(tmp_path / "pack.toml")
+    with pytest.raises(cues.PackError, match="cannot be read"):
+        cues.load_bank(tmp_path)
+
+
 def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):
     soundfile.write(tmp_path / "error.wav", BEEP, 44100)
     (tmp_path / "pack.toml").symlink_to(tmp_path / "gone.toml")
