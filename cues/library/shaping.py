@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from cues.errors import CueValueError
 from cues.meters.levels import Measurement
-from cues.signal.fades import MIN_FADE_MS, is_seamless, raised_cosine
+from cues.signal.fades import MIN_FADE_MS, raised_cosine
+from cues.signal.prediction import is_seamless
 from cues.units import db_to_gain, ms_to_samples
 
 __all__ = [
@@ -33,8 +34,6 @@ LOOP_PERIOD_MS = 2000.0
 _METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 _SEAM_MS = 20.0  # a loop's crossfade
 _LEAST_SEAM = 2  # samples that show a bend
-_AROUND_SEAM_MS = 100.0  # of a sound that may repeat without a crossfade
-_INAUDIBLE_ERROR = 3e-4  # of a prediction: −70 dBFS
 _TRIM_DB = -60.0
 _BEGUN = 0.05  # of an edge's peak
 _STEEP = 0.4  # of the shortest fade; a raised cosine of 2 ms is at a tenth after a fifth of it
@@ -125,25 +124,12 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
     _, hard = _edges(samples[start:end], sample_rate)
     seam = min(seam, (end - start) // 4)
     is_whole = end - start == len(samples)
-    if not hard or (is_whole and seam >= _LEAST_SEAM and _repeats(samples, sample_rate)):
+    if not hard or (is_whole and seam >= _LEAST_SEAM and is_seamless(samples, sample_rate)):
         return samples[start:end]
     start += seam if start < seam else 0
     before, body = samples[start - seam : start], samples[start:end].copy()
     body[-seam:] += raised_cosine(seam).astype(np.float32) * (before - body[-seam:])
     return body
-
-
-def _repeats(samples: NDArray[np.float32], sample_rate: int) -> bool:
-    """Whether a sound repeats without a seam, to a linear predictor, too: high partials bend more than their jump."""
-    n = min(ms_to_samples(_AROUND_SEAM_MS, sample_rate), len(samples))
-    if not is_seamless(samples, n):
-        return False
-    from cues.meters.clicks import ORDER, residual  # a bank from the cache needs no meter
-
-    errors = np.abs(residual(np.concatenate([samples[-n:], samples[:n]]), sample_rate))
-    at_seam = errors[n - 1 : n + ORDER].max()
-    elsewhere = np.concatenate([errors[n // 2 : n - ORDER], errors[n + 2 * ORDER : n + n // 2]]).max(initial=0.0)
-    return bool(at_seam <= 2.0 * elsewhere + _INAUDIBLE_ERROR)
 
 
 def leveled(

@@ -15,7 +15,8 @@ from cues._kernels import layout
 from cues.arrays import Samples
 from cues.cue import Cue
 from cues.mixing.state import NotCopyable
-from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, is_seamless, raised_cosine, smoothstep
+from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
+from cues.signal.prediction import is_seamless
 from cues.signal.resample import resample
 from cues.units import ms_to_samples
 
@@ -95,7 +96,7 @@ def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
     within = np.clip(cue.samples, -_LARGEST, _LARGEST)
     fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
     if loop:
-        samples = _joined(within.astype(np.float64), max(1, ms_to_samples(MIN_FADE_MS, cue.sample_rate)))
+        samples = _joined(within.astype(np.float64), cue.sample_rate)
         samples = _resampled_loop(samples, cue.sample_rate, sample_rate, fade)
         return Sound(samples, soft_start=not _hard(samples, fade))
     samples = resample(within, cue.sample_rate, sample_rate).astype(np.float64)
@@ -134,10 +135,10 @@ def _crossfading(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]
     return faded
 
 
-def _joined(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
-    """One period of a seamless loop; shorter by up to `fade` samples if the seam needs a crossfade."""
-    n = min(fade, len(samples) // 4)
-    if n < 2 or is_seamless(samples, n):
+def _joined(samples: NDArray[np.float64], sample_rate: int) -> NDArray[np.float64]:
+    """One period of a seamless loop; shorter by up to 5 ms if the seam needs a crossfade."""
+    n = min(max(1, ms_to_samples(MIN_FADE_MS, sample_rate)), len(samples) // 4)
+    if n < 2 or is_seamless(samples, sample_rate):
         return samples
     rise = raised_cosine(n)
     joined = samples[: len(samples) - n].copy()

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CROSSFADE_MS", "MIN_FADE_MS", "fade_edges", "is_seamless", "raised_cosine", "smoothstep"]
+__all__ = ["CROSSFADE_MS", "MIN_FADE_MS", "fade_edges", "raised_cosine", "smoothstep"]
 
 MIN_FADE_MS = 5.0
 """Shortest gain change (ms)."""
 CROSSFADE_MS = 20.0
 """Length of the equal-power crossfades of `placement="replace"` (ms)."""
-_SILENT_EDGE = 1e-4
 
 
 def smoothstep(u: Any) -> Any:
@@ -34,12 +33,3 @@ def fade_edges(samples: NDArray[np.floating], fade_in_samples: int, fade_out_sam
     faded[:fade_in_samples] *= raised_cosine(fade_in_samples)
     faded[len(faded) - fade_out_samples :] *= raised_cosine(fade_out_samples)[::-1]
     return faded
-
-
-def is_seamless(samples: NDArray[np.floating], n: int) -> bool:
-    """Whether a loop of `samples` is no rougher at its seam than in the `n` samples, ≥ 2, on either side of it."""
-    around = np.concatenate([samples[-n:], samples[:n]]).astype(np.float64)
-    bends = np.abs(np.diff(around, 2))
-    at_seam = bends[n - 2 : n].max()
-    elsewhere = np.delete(bends, [n - 2, n - 1]).max(initial=0.0)
-    return bool(at_seam <= 2.0 * elsewhere + _SILENT_EDGE)
