@@ -8,7 +8,7 @@ within one or two chunks of 40 ms, however much speech is queued.
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Unpack
 
 import numpy as np
@@ -339,14 +339,34 @@ def create(
     return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm)] if watches else []))
 
 
-def _is_early(event: Event) -> bool:
-    """Whether Pipecat tells of it late or never: a structured call is named, or its arguments cannot be read."""
-    match event:
-        case ToolCallStart(from_text=False, tool_call_id=call_id):
-            return bool(call_id)
-        case ToolCallEnd(from_text=False, tool_call_id=call_id, arguments=None, arguments_json=arguments):
-            return bool(call_id and arguments) and not _is_json(arguments)  # Pipecat runs the others
-    return False
+class _Response:
+    """The structured calls of a response as Pipecat gets them, of which it drops those that are not JSON, silently."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}  # of the calls that were told of, by id
+        self._calls: dict[int, tuple[str, str]] = {}  # id and arguments, by index
+
+    def begin(self, event: Event) -> bool:
+        """Whether an event is the start of a call that has an id, by which Pipecat tells of it later."""
+        if not isinstance(event, ToolCallStart) or event.from_text or not event.tool_call_id:
+            return False
+        self._names[event.tool_call_id] = event.tool_name
+        return True
+
+    def note(self, chunk: Any) -> None:
+        deltas = (choice.delta for choice in chunk.choices or () if choice.delta is not None)
+        for call in (call for delta in deltas for call in delta.tool_calls or ()):
+            call_id, arguments = self._calls.get(call.index, ("", ""))
+            more = call.function.arguments if call.function is not None else None
+            self._calls[call.index] = call_id or call.id or "", arguments + (more or "")
+
+    def dropped(self) -> list[ToolCallEnd]:
+        """The ends of the calls that Pipecat drops."""
+        return [
+            ToolCallEnd(self._names[call_id], call_id, index, arguments, "malformed")
+            for index, (call_id, arguments) in self._calls.items()
+            if call_id in self._names and not _is_json(arguments or "{}")
+        ]
 
 
 def _is_json(text: str) -> bool:
@@ -370,13 +390,13 @@ def _watch(llm: Any) -> Callable[[], None]:
     async def watched(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
         return passed(await ask(*arguments, **options))
 
-    async def report(events: list[Event]) -> None:
+    async def report(events: Iterable[Event]) -> None:
         # Pushed by the service, it stays behind the words before the call, and is held or dropped with its response.
-        for event in filter(_is_early, events):
+        for event in events:
             await llm.push_frame(CueFrame(event))  # the router knows the call by its id when Pipecat tells of it
 
     async def passed(chunks: Any) -> AsyncIterator[Any]:
-        reader, repair = OpenAIReader(), ChatRepair(not_offered="pass")
+        reader, repair, response = OpenAIReader(), ChatRepair(not_offered="pass"), _Response()
         try:
             async for chunk in chunks:
                 events = reader.feed(chunk)
@@ -385,11 +405,13 @@ def _watch(llm: Any) -> Callable[[], None]:
                 deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
                 is_text = any(delta.content and not delta.tool_calls for delta in deltas)
                 for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
+                    response.note(one)
                     yield one
-                await report(events)  # after the text of the same chunk
+                await report(filter(response.begin, events))  # after the text of the same chunk
             for one in repair.close():
+                response.note(one)
                 yield one
-            await report(reader.close())
+            await report(response.dropped())
         finally:
             await (chunks.aclose if hasattr(chunks, "aclose") else chunks.close)()
 

@@ -184,7 +184,11 @@ class Choice:
                 for key in [*kept][: MOST_KEPT // 2]:
                     del kept[key]
         starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
-        ends = {event.index: event.arguments_json for event in events if isinstance(event, ToolCallEnd)}
+        ends = {
+            event.index: event.arguments_json if event.status == "ok" else None
+            for event in events
+            if isinstance(event, ToolCallEnd)
+        }
         ended = ChainMap(ends, self.reader.waiting_ends)
         given = [calls] if isinstance(calls, Mapping) else listed(calls)
         passing = (self._fragment(came, starts, ended) for came in given if isinstance(came, dict))
@@ -195,7 +199,7 @@ class Choice:
         return [{"tool_calls": [one]} for one in found], len(given) == len(found) == 1 and found[0] == given[0]
 
     def _fragment(
-        self, came: dict[str, Any], starts: list[ToolCallStart], ended: Mapping[int, str]
+        self, came: dict[str, Any], starts: list[ToolCallStart], ended: Mapping[int, str | None]
     ) -> dict[str, Any] | None:
         """What passes of a fragment; None if its call goes out whole, or repeats another one."""
         fragment, own_id, index = came, came.get("id"), _index_of(came)
@@ -215,7 +219,7 @@ class Choice:
         known = self._fragmented.get(index)
         is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
         is_plain = is_plain and "parameters" not in function and not (index in self._fragmented and known is None)
-        if known is not None and known.held is not None and is_empty_object(ended.get(known.ordinal, "")):
+        if known is not None and known.held is not None and is_empty_object(ended.get(known.ordinal) or ""):
             known = None  # it has ended as it came: the fragment is of another call
         if start is not None:
             is_plain = is_plain and start is starts[0]  # what starts before it goes out whole, and first
@@ -252,7 +256,7 @@ class Choice:
             known.is_empty
             and place == "function"
             and _empty_object(arguments)
-            and not is_empty_object(ended.get(known.ordinal, ""))
+            and not is_empty_object(ended.get(known.ordinal) or "")
         ):
             known.held, known.is_empty = {place: {field: "{}"}, "index": known.index}, False
             return None
@@ -344,7 +348,10 @@ def _empty_object(arguments: object) -> str:
 
 
 def _ends_with(arguments: object, field: str, whole: str | None) -> bool:
-    """Whether a call that has ended is of this piece alone: its start may be of an equally named one before it."""
+    """Whether a call may be of this piece alone: the start of one that has ended may be of a namesake before it.
+
+    `whole` is None while it is open, and if it cannot be read.
+    """
     if whole is None:
         return True
     written = arguments if isinstance(arguments, str) else dumps(arguments)

@@ -30,7 +30,7 @@ _HOLDER = "auth(?:entication|orization|[-_]?config)?|credentials?"
 _IN_HOLDER = re.compile(rf"(?i).*(?:headers|{_HOLDER})(?:\..*)?")
 _FIELD = re.compile(rf"(?is).*(?:{_ENDS}|headers\..*|(?:{_HOLDER})(?:\..*)?)")
 _HEADERS = re.compile(r"(?i).*headers")
-_LINE = re.compile(r"(?m)^([\w!#$%&'*+.^`|~-]+)(\s*:\s*)(\S[^\r\n]*)")  # `NAME: VALUE` in a text of headers
+_LINE = re.compile(r"(?m)^([ \t]*[\w!#$%&'*+.^`|~-]+)(\s*:\s*)(\S[^\r\n]*)")  # `NAME: VALUE` in a text of headers
 _SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 """Their objects' names are of a tool's arguments and types, and hold no values."""
 
@@ -153,7 +153,7 @@ def _in_fields(value: Any, field: str = "") -> Iterator[str]:
         yield from _searched(field, _in_headers({field.rpartition(".")[2]: str(value)}))
     elif isinstance(value, str):
         for name, _, secret in _LINE.findall(value) if _HEADERS.fullmatch(field) else ():
-            yield from _in_fields(secret, f"{field}.{name}")
+            yield from _in_fields(secret, f"{field}.{name.strip()}")
         text = value.encode("utf-8", "replace")
         for login in _LOGIN.findall(text):
             yield from _in_login(unquote(login.decode())) if b":" in login else ()

@@ -417,6 +417,14 @@ def test_a_call_that_is_complete_behind_one_without_arguments_goes_out_once(form
     assert [call["arguments"] or "{}" for call in found] == ["{}", '{"k": "A"}']
 
 
+@pytest.mark.parametrize(
+    "arguments", ["path=x", '```json\n{"a": "x"}\n```', '\ufeff{"a": "x"}', "{'a': 'x'}", '{"a": NaN}', '{"a": "x",}']
+)
+def test_arguments_that_cannot_be_read_go_out_as_they_came(arguments):
+    came = [structured("f", arguments), chunk_of(reason="tool_calls")]
+    assert [call["arguments"] for call in accumulated(repaired(came, [{"name": "f"}]))[2]] == [arguments]
+
+
 def test_a_call_does_not_go_out_under_the_id_of_the_next():
     calls = [fragment("{}"), fragment("", index=1, id="own"), fragment('{"k": "A"}', index=1)]
     calls[:2] = [{**one, "function": {"name": "f", **one["function"]}} for one in calls[:2]]

@@ -84,7 +84,8 @@ class CallOrder:
         self._waiting: deque[Call | TextDelta] = deque()
         self._texts_waiting = 0
         self._waited = 0  # how much has come since something waits
-        self.waiting_ends: dict[int, str] = {}  # the arguments of announced calls whose end waits, by their ordinal
+        # The arguments of announced calls whose end waits, by their ordinal; None if they cannot be read.
+        self.waiting_ends: dict[int, str | None] = {}
         self._round = _Round()
         self._ids: dict[str, set[tuple[str, str]]] = {}  # id → the names and arguments that it stood for
         self._ids_kept = 0
@@ -187,7 +188,7 @@ class CallOrder:
             call.duplicate = False
             call.home.by_name[call.name].forget(call)  # no later call repeats it
         if call.ordinal >= 0:
-            self.waiting_ends[call.ordinal] = arguments
+            self.waiting_ends[call.ordinal] = arguments if status == "ok" else None
         self._flush()
         if self._waiting:
             self._wait(len(arguments))

@@ -76,6 +76,7 @@ def _drop_unknown(parser: Parser, row: Dialect) -> Reading[None]:
     call, parser.draft = parser.new_draft().call, None
     parser.commit()
     parser.sink.finish(call, "malformed")
+    yield from parser.skip_space()
     _, marker = yield from parser.find(*marker_pattern(*row.closers, "\n\n"), 0)
     if marker in row.closers:
         parser.take(len(marker))

@@ -503,12 +503,35 @@ def test_after_text_that_is_not_for_the_voice_no_voice_is_awaited(call):
 @pytest.mark.parametrize("reason", ["length", "tool_calls", "stop", None])
 @pytest.mark.parametrize(
     ("arguments", "outcome"),
-    [('{"path": "a', "error"), ('{"path": }', "error"), ('{"path": "a"}', "success"), ("", "success")],
-    ids=["cut off", "malformed", "complete", "none"],
+    [
+        ('{"path": "a', "error"),
+        ('{"path": }', "error"),
+        ('{"path": "a\nb"}', "error"),
+        ('{}{"path": "a"}', "error"),
+        ("path=a", "error"),
+        ('```json\n{"path": "a"}\n```', "error"),
+        ("  ", "error"),
+        ('{"path": "a"}', "success"),
+        ('{"path": NaN}', "success"),
+        ("", "success"),
+    ],
+    ids=[
+        "cut off",
+        "malformed",
+        "a raw line end",
+        "two",
+        "no JSON",
+        "a fence",
+        "white space",
+        "complete",
+        "NaN",
+        "none",
+    ],
 )
-def test_a_structured_call_whose_arguments_pipecat_cannot_read_sounds_as_an_error(arguments, outcome, reason):
-    call = CALL | {"function": {"name": "read_file", "arguments": arguments[:3]}}
-    rest = {"index": 0, "function": {"arguments": arguments[3:]}}
+@pytest.mark.parametrize("n_first", [3, None], ids=["pieces", "whole"])
+def test_a_structured_call_whose_arguments_pipecat_cannot_read_sounds_as_an_error(arguments, outcome, n_first, reason):
+    call = CALL | {"function": {"name": "read_file", "arguments": arguments[:n_first]}}
+    rest = {"index": 0, "function": {"arguments": arguments[n_first:] if n_first else ""}}
     llm = service_of({"tool_calls": [call]}, {"tool_calls": [rest]}, *([reason] if reason else []))
     mixer, tap = create(RATE, llm=llm)
     ask(llm, mixer, tap)

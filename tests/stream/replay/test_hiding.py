@@ -180,10 +180,11 @@ def test_a_header_that_looks_like_json_does_not_break_the_request():
     [
         (["Authorization: Bearer hid-123456789", "X-Foo:hid-123456789"], ["Authorization: ", "X-Foo:"]),
         ("Authorization: Bearer hid-123456789\r\nX-Foo: hid-123456789", ["Authorization: ", "X-Foo: "]),
+        (["  X-Foo: hid-123456789"], ["  X-Foo: "]),
         ([["X-Foo", "hid-123456789"], ["X-Number", 98765432101]], ["X-Foo", "X-Number"]),
         ({"X-Foo": 98765432101, "X-Bar": [98765432101.5]}, ["X-Foo", "X-Bar"]),
     ],
-    ids=["texts", "text", "pairs", "numbers"],
+    ids=["texts", "text", "indented", "pairs", "numbers"],
 )
 def test_headers_of_a_request_are_hidden_in_any_form(headers, kept):
     request = {"tools": [{"type": "mcp", "headers": headers}]}

@@ -104,7 +104,7 @@ _ADDRESSED_CALL = Shape("assistant", Run(r"\s{1,4}"), *_TO_TOOL)
 _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
 _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
 # After thoughts in a field of their own, the answer begins with the role of its message.
-_COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in ("commentary", "assistantcommentary"))
+_COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in (*_CHANNELS[:2], *_GLUED[:3:2]))
 # The channel of a first message, glued to a capital letter. Other scripts have none: `analysisは…` explains the word.
 _BEGUN = (["analysis"], ["commentary"], ["final"], ["assistantanalysis"], ["assistantcommentary"], [_FINAL])
 _STRIPPED = (Shape(_BEGUN, Run(r"[A-ZÀ-ÖØ-ÞЀ-Я]")), *_COMMENTARY, _ADDRESSED_CALL, Shape(Run(" ?"), *_TO_TOOL))
@@ -141,12 +141,12 @@ def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     begun = next(word for word in _FIRST if parser.buffer.startswith(word, parser.position))
     parser.take(len(begun))
     parser.commit()
-    if begun.endswith("analysis"):
-        yield from _thoughts(parser)
-    elif not begun.endswith(("commentary", "final")):
+    if not begun.endswith(_CHANNELS):
         yield from _glued_call(parser)
     elif (yield from parser.test(_CALL)):
         yield from _glued_call(parser, channel_first=True)
+    elif begun.endswith("analysis"):
+        yield from _thoughts(parser)
 
 
 def _read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -161,10 +161,10 @@ def _read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         return
     channel = parser.take(size)
     parser.commit()
-    if channel == "assistantanalysis":
-        yield from _thoughts(parser)
-    elif channel == "assistantcommentary" and (yield from _comes_call(parser, _CALL, channel_first=True)):
+    if channel != _FINAL and (yield from _comes_call(parser, _CALL, channel_first=True)):
         yield from _glued_call(parser, channel_first=True)
+    elif channel == "assistantanalysis":
+        yield from _thoughts(parser)
     elif not parser.sink.silent:
         parser.sink.text("\n")
 
