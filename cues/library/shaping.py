@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from cues.errors import CueValueError
 from cues.meters.levels import Measurement
 from cues.signal.fades import MIN_FADE_MS, raised_cosine
-from cues.signal.prediction import is_seamless
 from cues.units import db_to_gain, ms_to_samples
 
 __all__ = [
@@ -33,7 +32,7 @@ LOOP_PERIOD_MS = 2000.0
 """Shortest period of a file for the waiting sound that has no settings of a loop."""
 _METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 _SEAM_MS = 20.0  # a loop's crossfade
-_LEAST_SEAM = 2  # samples that show a bend
+_DECAYED = 1e-3  # of the peak: −60 dB
 _TRIM_DB = -60.0
 _BEGUN = 0.05  # of an edge's peak
 _STEEP = 0.4  # of the shortest fade; a raised cosine of 2 ms is at a tenth after a fifth of it
@@ -107,7 +106,7 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
 
     With `period_ms`, the sound gets soft edges and silence after it. Otherwise the last 20 ms crossfade, at equal gain,
     into the samples before the start; if there are too few of them, the loop starts later. A sound with soft edges at
-    both ends, or one that is seamless as a whole, such as an exported loop, stays as it is.
+    both ends stays as it is; one whose end has decayed, such as a bar of drums, keeps its length and gets soft edges.
     """
     start = ms_to_samples(loop.start_ms, sample_rate)
     end = len(samples) if loop.end_ms is None else ms_to_samples(loop.end_ms, sample_rate)
@@ -122,10 +121,11 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
         missing = ms_to_samples(loop.period_ms, sample_rate) - (end - start)
         return np.pad(with_soft_edges(samples[start:end], sample_rate), (0, max(0, missing)))
     _, hard = _edges(samples[start:end], sample_rate)
-    seam = min(seam, (end - start) // 4)
-    is_whole = end - start == len(samples)
-    if not hard or (is_whole and seam >= _LEAST_SEAM and is_seamless(samples, sample_rate)):
+    if not hard:
         return samples[start:end]
+    if np.abs(samples[end - seam : end]).max() < _DECAYED * np.abs(samples).max():
+        return with_soft_edges(samples[start:end], sample_rate)
+    seam = min(seam, (end - start) // 4)
     start += seam if start < seam else 0
     before, body = samples[start - seam : start], samples[start:end].copy()
     body[-seam:] += raised_cosine(seam).astype(np.float32) * (before - body[-seam:])

@@ -15,9 +15,8 @@ __all__ = ["faded_continuation", "is_seamless", "predictors"]
 _CORRECTION = 1e-9  # white noise at −90 dB keeps the recursion regular for pure tones
 _ORDER = 24  # two per formant up to 12 kHz, and some for the pitch
 _SEAM_ORDER = 32  # a chord with its partials
-_AROUND_SEAM_MS = 100.0
-_UNUSUAL = 8.0  # times the median error; the largest of 33 errors of noise is about 4.5 times it
-_SILENT_ERROR = 3e-4  # −70 dBFS
+_NEAR_SEAM_MS, _AROUND_SEAM_MS = 5.0, 100.0
+_SILENT_BEND, _SILENT_ERROR, _DECAYED = 1e-4, 3e-4, 1e-3  # of full scale: −80, −70 and −60 dBFS
 
 
 def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -57,16 +56,26 @@ def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.
 
 
 def is_seamless(samples: NDArray[np.floating], sample_rate: int) -> bool:
-    """Whether a linear predictor fails no more at the seam of a loop of `samples` than it usually does around it.
+    """Whether a loop of `samples` is no rougher at its seam than around it, by its bends and to a linear predictor.
 
-    Bends do not tell: high partials bend more than the jump of their phase that clicks, and drums more than both.
+    High partials bend more than a jump of their phase, which a predictor does not expect. Nor does it expect a beat,
+    with which a loop may begin after its end has decayed.
     """
-    n = min(ms_to_samples(_AROUND_SEAM_MS, sample_rate), len(samples))
+    near, n = (min(ms_to_samples(ms, sample_rate), len(samples)) for ms in (_NEAR_SEAM_MS, _AROUND_SEAM_MS))
     around = np.concatenate([samples[len(samples) - n :], samples[:n]]).astype(np.float64)
-    order = min(_SEAM_ORDER, n // 8)
+    bends = np.abs(np.diff(around[n - near : n + near], 2))
+    if bends[max(near - 2, 0) : near].max(initial=0.0) > 2.0 * _elsewhere(bends, near - 2, near) + _SILENT_BEND:
+        return False
+    if np.abs(around[n - near : n]).max(initial=0.0) < _DECAYED:
+        return True
+    order = max(1, min(_SEAM_ORDER, n // 8))
     windowed = around * np.hanning(len(around))
     lags = np.array([windowed[: len(windowed) - lag] @ windowed[lag:] for lag in range(order + 1)])
-    past = np.lib.stride_tricks.sliding_window_view(around[:-1], max(order, 1))[:, ::-1]
-    errors = np.abs(around[max(order, 1) :] - past[:, :order] @ predictors(lags[None])[0])
+    past = np.lib.stride_tricks.sliding_window_view(around[:-1], order)[:, ::-1]
+    errors = np.abs(around[order:] - past @ predictors(lags[None])[0])
     at_seam = errors[n - order : n + 1].max(initial=0.0)
-    return bool(at_seam <= _UNUSUAL * np.median(errors) + _SILENT_ERROR)
+    return bool(at_seam <= 2.0 * _elsewhere(errors, n - 2 * order, n + order) + _SILENT_ERROR)
+
+
+def _elsewhere(values: NDArray[np.float64], start: int, stop: int) -> float:
+    return float(np.concatenate([values[: max(start, 0)], values[stop:]]).max(initial=0.0))

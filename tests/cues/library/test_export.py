@@ -153,7 +153,7 @@ def test_the_export_of_a_pack_is_a_pack_that_sounds_the_same(tmp_path):
 @pytest.mark.parametrize("subtype", ["16", "float"])
 @pytest.mark.parametrize("name", ["working", "hum"])
 @pytest.mark.parametrize("loop", ["true", "{ start_ms = 200, end_ms = 1700 }", "{ start_ms = 200, end_ms = 2700 }"])
-def test_a_loop_without_silence_comes_back_as_it_is(tmp_path, loop, name, subtype):
+def test_a_loop_without_silence_comes_back_without_silence(tmp_path, loop, name, subtype):
     pack, out = tmp_path / "pack", tmp_path / "out"
     pack.mkdir()
     pad = sum(np.sin(2 * np.pi * hz * np.arange(3 * 24000) / 24000) for hz in (220.3, 331.1, 523.7))
@@ -164,8 +164,9 @@ def test_a_loop_without_silence_comes_back_as_it_is(tmp_path, loop, name, subtyp
     export_bank(cues.load_bank(pack), out, subtype=subtype)
     again = cues.load_bank(out)[name]
     assert again.loop
-    assert len(again) == len(first)
-    np.testing.assert_allclose(again.samples, first.samples, atol=1e-4)
+    assert len(again) in (len(first), len(first) - 480)  # its seam is crossfaded anew
+    assert again.measured.m100_max_lufs == pytest.approx(first.measured.m100_max_lufs, abs=0.1)
+    assert np.abs(again.samples).reshape(-1, 240).max(axis=1).min() > 0.01
 
 
 def test_an_export_that_its_file_names_explain_has_no_pack_toml_and_none_is_replaced(tmp_path):
