@@ -236,7 +236,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._end_if_flushed()
 
     def _longest_piece(self) -> int:
-        """What `pause` put back may reach over the end of a segment, which the pacer must know again."""
+        """Most samples to give the pacer at once: up to the end of a segment, which the pacer must hear of."""
         ends = [segment.end for segment in self._segments if segment.end > self._n_fed]
         return min([self._ahead, *(end - self._n_fed for end in ends)])
 

@@ -6,9 +6,8 @@ Tested with pipecat-ai 1.14. The transport mixes each chunk just before it is wr
 within one or two chunks of 40 ms, however much speech is queued.
 """
 
-import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,16 +20,7 @@ from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
-from stream.events import (
-    Event,
-    Finish,
-    InvalidToolCall,
-    StreamFailed,
-    TextDelta,
-    ToolCallEnd,
-    ToolCallStart,
-    ToolResult,
-)
+from stream.events import Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.readers.options import Start
 from stream.routing.router import CueRouter
 
@@ -170,7 +160,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         super().__init__()
         self._mixer, self._is_error, self._guard, self._unwatch = mixer, is_error, guard, unwatch
         self._has_calls = False  # of the response that streams
-        self._queued: list[CueFrame] = []  # reports that wait behind the words before a call
+        self._queued: list[CueFrame] = []  # reports of calls, sent after the words before them
 
     async def cleanup(self) -> None:
         """End with the pipeline; a service that was watched is as before."""
@@ -335,89 +325,8 @@ def create(
         raise CueTypeError(f"llm is {llm!r}; it must be an LLMService of Pipecat")
     mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
     text_guard = TextGuard(llm, options.get("tools"), is_on=guard, start=start)
-    watches = hasattr(llm, "get_chat_completions")
-    return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm)] if watches else []))
+    if not hasattr(llm, "get_chat_completions"):
+        return mixer, CueTap(mixer, is_error, text_guard)
+    from cues.adapters._pipecat_watch import watch  # other services need no parser of chunks
 
-
-class _Response:
-    """The structured calls of a response as Pipecat gets them, of which it drops those that are not JSON, silently."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # of the calls that were told of, by id
-        self._calls: dict[int, tuple[str, str]] = {}  # id and arguments, by index
-
-    def begin(self, event: Event) -> bool:
-        """Whether an event is the start of a call that has an id, by which Pipecat tells of it later."""
-        if not isinstance(event, ToolCallStart) or event.from_text or not event.tool_call_id:
-            return False
-        self._names[event.tool_call_id] = event.tool_name
-        return True
-
-    def note(self, chunk: Any) -> None:
-        deltas = (choice.delta for choice in chunk.choices or () if choice.delta is not None)
-        for call in (call for delta in deltas for call in delta.tool_calls or ()):
-            call_id, arguments = self._calls.get(call.index, ("", ""))
-            more = call.function.arguments if call.function is not None else None
-            self._calls[call.index] = call_id or call.id or "", arguments + (more or "")
-
-    def dropped(self) -> list[ToolCallEnd]:
-        """The ends of the calls that Pipecat drops."""
-        return [
-            ToolCallEnd(self._names[call_id], call_id, index, arguments, "malformed")
-            for index, (call_id, arguments) in self._calls.items()
-            if call_id in self._names and not _is_json(arguments or "{}")
-        ]
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _watch(llm: Any) -> Callable[[], None]:
-    """Parse and repair the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
-
-    Pipecat has no hook there; its services override this method.
-    """
-    from stream.readers.formats.chat_completions import OpenAIReader
-    from stream.repairing.chat import ChatRepair
-
-    ask = llm.get_chat_completions
-
-    async def watched(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
-        return passed(await ask(*arguments, **options))
-
-    async def report(events: Iterable[Event]) -> None:
-        # Pushed by the service, it stays behind the words before the call, and is held or dropped with its response.
-        for event in events:
-            await llm.push_frame(CueFrame(event))  # the router knows the call by its id when Pipecat tells of it
-
-    async def passed(chunks: Any) -> AsyncIterator[Any]:
-        reader, repair, response = OpenAIReader(), ChatRepair(not_offered="pass"), _Response()
-        try:
-            async for chunk in chunks:
-                events = reader.feed(chunk)
-                # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's; a
-                # chunk without a delta is one that Pipecat does not read, such as the whole answer once more.
-                deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
-                is_text = any(delta.content and not delta.tool_calls for delta in deltas)
-                for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
-                    response.note(one)
-                    yield one
-                await report(filter(response.begin, events))  # after the text of the same chunk
-            for one in repair.close():
-                response.note(one)
-                yield one
-            await report(response.dropped())
-        finally:
-            await (chunks.aclose if hasattr(chunks, "aclose") else chunks.close)()
-
-    def unwatch() -> None:
-        if llm.__dict__.get("get_chat_completions") is watched:
-            llm.get_chat_completions = ask
-
-    llm.get_chat_completions = watched
-    return unwatch
+    return mixer, CueTap(mixer, is_error, text_guard, watch(llm))

@@ -19,6 +19,7 @@ from cues.library.pack_values import (
     FIELDS_OF_FILES,
     file_inside,
     files_inside,
+    is_inside,
     is_plain_name,
     typed,
     unknown_keys,
@@ -179,9 +180,7 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
 
 def _from_toml(folder: Path, faults: list[PackError]) -> Pack:
     path = folder / PACK_FILE
-    if not Path(os.path.realpath(path)).is_relative_to(
-        os.path.realpath(folder)
-    ):  # `resolve` raises in a circle of links
+    if not is_inside(folder, path):
         raise PackError(f"{path}: is a link that leads out of the pack's folder", fix="copy the file into the folder")
     table = _table(path)
     faults += unknown_keys(table, ("pack", "cues", "rules", "profiles"), f"{path}:", "the file", _IN_CUES)

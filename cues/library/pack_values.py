@@ -1,5 +1,6 @@
 """Values in a `pack.toml`: readers that check them; every error names the place and what is allowed."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = [
     "FIELDS_OF_FILES",
     "file_inside",
     "files_inside",
+    "is_inside",
     "is_plain_name",
     "typed",
     "unknown_keys",
@@ -50,12 +52,17 @@ def would_do(name: str) -> str:
     return f"; {device[1]}_{device[2]} would do" if device else ""
 
 
+def is_inside(folder: Path, path: Path) -> bool:
+    """Whether a path lies in the folder after symbolic links are followed; a circle of links raises nothing."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def file_inside(folder: Path, value: object, where: str) -> Path:
     """Path of the file `value`, which must lie in the folder, also after symbolic links are followed."""
     name: str = typed(value, str, where, "the name of a file in the pack", 'write the name in quotes: "NAME.wav"')
     try:
         path = folder / name
-        inside = path.resolve().is_relative_to(folder.resolve()) and not Path(name).is_absolute()
+        inside = is_inside(folder, path) and not Path(name).is_absolute()
         faults = (
             (not inside, f"it must lie inside the pack's folder, {folder}", "copy the file into the pack's folder"),
             (not path.exists(), f"there is no such file in {folder}", "put the file there, or correct its name"),

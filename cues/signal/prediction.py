@@ -35,6 +35,12 @@ def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
     return a
 
 
+def _predictor(windowed: NDArray[np.float64], order: int) -> NDArray[np.float64]:
+    lags = [windowed[: len(windowed) - lag] @ windowed[lag:] for lag in range(order + 1)]
+    predictor: NDArray[np.float64] = predictors(np.array([lags]))[0]
+    return predictor
+
+
 def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.float32]:
     """Predicted continuation of `past`, faded out: `n_samples` that end in exactly 0.0."""
     # Speech that stops between two samples clicks. Its continuation can be predicted for some milliseconds, enough for
@@ -46,8 +52,7 @@ def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.
         return np.zeros(n_samples, dtype=np.float32)
     # A square-root sine window keeps more of the end of the past, which the continuation must fit.
     windowed = x * np.sin(np.pi * (np.arange(len(x)) + 0.5) / len(x)) ** 0.5
-    lags = np.array([windowed[: len(x) - lag] @ windowed[lag:] for lag in range(order + 1)])
-    oldest_first = predictors(lags[None])[0, ::-1].copy()
+    oldest_first = _predictor(windowed, order)[::-1].copy()
     buffer = np.concatenate([x[-order:], np.zeros(n_samples)])
     for k in range(n_samples):
         buffer[order + k] = oldest_first @ buffer[k : order + k]
@@ -69,10 +74,8 @@ def is_seamless(samples: NDArray[np.floating], sample_rate: int) -> bool:
     if np.abs(around[n - near : n]).max(initial=0.0) < _DECAYED:
         return True
     order = max(1, min(_SEAM_ORDER, n // 8))
-    windowed = around * np.hanning(len(around))
-    lags = np.array([windowed[: len(windowed) - lag] @ windowed[lag:] for lag in range(order + 1)])
     past = np.lib.stride_tricks.sliding_window_view(around[:-1], order)[:, ::-1]
-    errors = np.abs(around[order:] - past @ predictors(lags[None])[0])
+    errors = np.abs(around[order:] - past @ _predictor(around * np.hanning(len(around)), order))
     at_seam = errors[n - order : n + 1].max(initial=0.0)
     return bool(at_seam <= 2.0 * _elsewhere(errors, n - 2 * order, n + order) + _SILENT_ERROR)
 

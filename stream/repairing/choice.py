@@ -266,9 +266,9 @@ class Choice:
             fragment = {place: {field: "" if arguments is None else written}}
         known.is_empty = known.is_empty and not arguments
         if arguments and place == "function" and known.ordinal in ended:
-            text, brace, after = fragment["function"]["arguments"].rpartition("}")
-            if "<|" in after:
-                fragment = {**fragment, "function": {**fragment["function"], "arguments": text + brace}}
+            whole = fragment["function"]["arguments"]
+            if (cut := _without_token(whole)) != whole:
+                fragment = {**fragment, "function": {**fragment["function"], "arguments": cut}}
         return {**fragment, "index": known.index}
 
     def _join_to_last(self, index: object) -> None:
@@ -347,6 +347,12 @@ def _empty_object(arguments: object) -> str:
     return written if is_empty_object(written) else ""
 
 
+def _without_token(arguments: str) -> str:
+    """Arguments without a control token after their object."""
+    text, brace, after = arguments.rpartition("}")
+    return text + brace if "<|" in after else arguments
+
+
 def _ends_with(arguments: object, field: str, whole: str | None) -> bool:
     """Whether a call may be of this piece alone: the start of one that has ended may be of a namesake before it.
 
@@ -357,8 +363,7 @@ def _ends_with(arguments: object, field: str, whole: str | None) -> bool:
     written = arguments if isinstance(arguments, str) else dumps(arguments)
     if field == "input":
         return dumps({field: written}) == whole
-    text, brace, after = written.rpartition("}")
-    return whole in (written, read_arguments(text + brace if "<|" in after else written) if written else "")
+    return whole in (written, read_arguments(_without_token(written)) if written else "")
 
 
 def _goes_on(arguments: object) -> bool:

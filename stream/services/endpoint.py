@@ -66,7 +66,7 @@ class Endpoint:
         await self._http.aclose()
 
     async def page(self, method: str, url: str, *, until_s: float, **fields: Any) -> dict[str, Any]:
-        """A JSON page of the server; empty if there is none, or no server, or it is not whole at `until_s`.
+        """A JSON page of the server; empty if it cannot be had before `until_s`.
 
         `until_s` is a time of the running loop, seconds.
         """

@@ -459,7 +459,7 @@ def test_a_password_in_a_servers_address_is_shown_neither_in_the_terminal_nor_on
 
 @contextmanager
 def a_server_that_never_answers():
-    """A model whose server accepts connections, and says nothing."""
+    """A model whose server accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield Target(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1", model="m", api="chat")
 

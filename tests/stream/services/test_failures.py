@@ -385,7 +385,7 @@ def test_a_connection_that_is_closed_ends_its_chat_with_a_failure(endpoint, when
 
 def test_a_server_that_answers_no_question_about_its_model_delays_a_turn_by_seconds_only():
     async def go():
-        with socket.create_server(("127.0.0.1", 0)) as listening:  # it accepts the connection, and says nothing
+        with socket.create_server(("127.0.0.1", 0)) as listening:  # it accepts the connection and never answers
             url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
             async with stream.connect(url, "m", api="chat") as connection:
                 return await connection.learn() == connection.capabilities, asyncio.get_running_loop().time()

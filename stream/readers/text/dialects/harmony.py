@@ -104,11 +104,15 @@ _ADDRESSED_CALL = Shape("assistant", Run(r"\s{1,4}"), *_TO_TOOL)
 _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
 _ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
 # After thoughts in a field of their own, the answer begins with the role of its message.
-_COMMENTARY = tuple(Shape(word, Run(r"\s{1,4}"), *_TO) for word in (*_CHANNELS[:2], *_GLUED[:3:2]))
-# The channel of a first message, glued to a capital letter. Other scripts have none: `analysisは…` explains the word.
-_BEGUN = (["analysis"], ["commentary"], ["final"], ["assistantanalysis"], ["assistantcommentary"], [_FINAL])
-_STRIPPED = (Shape(_BEGUN, Run(r"[A-ZÀ-ÖØ-ÞЀ-Я]")), *_COMMENTARY, _ADDRESSED_CALL, Shape(Run(" ?"), *_TO_TOOL))
-_FIRST = ("analysis", "commentary", "final", "assistantanalysis", "assistantcommentary", _FINAL, "assistant", "")
+_BEGUN = (*_CHANNELS, "assistantcommentary", "assistantanalysis", _FINAL)
+_STRIPPED = (
+    # Glued to a capital letter. Other scripts have none: `analysisは…` explains the word.
+    Shape(tuple([word] for word in _BEGUN), Run(r"[A-ZÀ-ÖØ-ÞЀ-Я]")),
+    *(Shape(word, Run(r"\s{1,4}"), *_TO) for word in _BEGUN if not word.endswith("final")),
+    _ADDRESSED_CALL,
+    Shape(Run(" ?"), *_TO_TOOL),
+)
+_FIRST = (*_BEGUN, "assistant", "")
 # A result that the model invents behind its call.
 _RESULT = Shape(SPACE, "functions.", Run(r"[\w.\-/:]{1,85}"), Run(r"\s{1,4}"), "to=assistant")
 _HALF_RESULT = re.compile(r"\s*functions\.")
