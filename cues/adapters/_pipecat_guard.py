@@ -86,6 +86,7 @@ class TextGuard:
         self._thinks = False
         self._ids: dict[int, str] = {}
         self._recovered: list[FunctionCallFromLLM] = []
+        self._nameless: list[Frame] = []
         self._run: set[str] = set()
 
     # The service's events.
@@ -167,12 +168,15 @@ class TextGuard:
         else:
             arguments = spelled_out(event.arguments, fits_types(self._properties_of(event.tool_name)))
             self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, arguments, self._context))
+        if call_id is None and not event.told:
+            self._nameless = [CueFrame(event)]
         return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
 
     async def _run_calls(self, native: dict[str, tuple[str, str]]) -> list[Frame]:
         """Have the service run what it has not run itself; the frames for what does not run."""
         calls: list[FunctionCallFromLLM] = []
-        dropped: list[Frame] = []
+        # Beside a call of the service's, a call without a name is what the server has left of it.
+        dropped = [] if native or self.failure else self._nameless
         own = [said for call_id, said in native.items() if call_id not in self._same]
         recovered, self._recovered = self._recovered, []
         for call in recovered:

@@ -139,6 +139,23 @@ def test_of_a_response_that_broke_off_nothing_runs_and_no_markup_is_spoken(text)
     assert (llm.ran, outcome.spoken) == ([], "Yes.")
 
 
+NAMELESS = ['<tool_call>{"arguments": {"percent": 40}}</tool_call>', "[TOOL_CALLS] [{oops", '{"name": "dim']
+
+
+@pytest.mark.parametrize("text", NAMELESS)
+def test_a_call_in_the_text_whose_name_cannot_be_read_sounds_as_an_error(text):
+    llm, outcome, mixer, _ = run(["Yes.\n", text])
+    assert (llm.ran, outcome.spoken.strip()) == ([], "Yes.")
+    assert [span.cue for span in mixer.router.spans] == ["error"]
+
+
+@pytest.mark.parametrize("text", [*NAMELESS, "<tool_call>\n"])
+def test_beside_a_call_of_the_service_it_is_what_the_server_left_of_that_call(text):
+    llm, outcome, mixer, _ = run(["Yes.\n", text, NATIVE], ["It is dark."])
+    assert (llm.ran, outcome.spoken.replace("\n", " ")) == ([NATIVE], "Yes. It is dark.")
+    assert [span.cue for span in mixer.router.spans] == ["tool_call", "success"]
+
+
 @pytest.mark.parametrize("before", [[], [NATIVE]], ids=["at once", "after a tool"])
 def test_a_model_that_fails_sounds_as_an_error(before):
     *_, mixer, _ = run(*([[step] for step in before]), [ConnectionError("gone")])
