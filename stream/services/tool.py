@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias, get_type_hints
 from cues.extras import needed
 from stream.checks import check_number
 from stream.errors import MissingFeatureError, StreamTypeError, StreamValueError
+from stream.readers.calls.values import fields_of
 from stream.services.mcp_forms import mcp_field
 
 __all__ = ["Tool", "ToolLike", "as_tools", "tool_choice_field"]
@@ -88,7 +89,9 @@ class Tool:
 
     @classmethod
     def of(cls, source: ToolLike) -> Self:
-        """A tool from a `Tool`, a dict (OpenAI's form, its function object, or an MCP listing) or a Python function.
+        """A tool from a `Tool`, a dict or a Python function.
+
+        A dict is as OpenAI has it, its function object, an MCP listing, or as in Gemini CLI (`schema.parameters`).
 
         Raises
         ------
@@ -101,7 +104,8 @@ class Tool:
             inner = source.get("function", source)
             if not isinstance(inner, Mapping) or "name" not in inner:
                 raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
-            schema = inner.get("parameters") or mcp_field(inner, "inputSchema") or NO_ARGUMENTS
+            nested = fields_of(inner.get("schema")).get("parameters")
+            schema = inner.get("parameters") or mcp_field(inner, "inputSchema") or nested or NO_ARGUMENTS
             description, strict = inner.get("description") or "", inner.get("strict")
             return cls(name=inner["name"], description=description, parameters=schema, strict=strict)
         if hasattr(source, "inputSchema") or hasattr(source, "input_schema"):

@@ -203,6 +203,17 @@ def test_an_equal_call_at_another_index_is_the_same_by_its_id_or_if_arguments_al
     assert ended(read(*sent, DONE, reader=OpenAIReader(repeats="by_arguments"))) == ONE
 
 
+@pytest.mark.parametrize(
+    "between", [{"content": "Once more. "}, {"reasoning_content": "Hm."}], ids=["words", "thoughts"]
+)
+@pytest.mark.parametrize("structured_first", [True, False])
+def test_an_equal_call_after_words_or_thoughts_is_a_new_one(structured_first, between):
+    twins = [calls(call("f", '{"x": 1}', 0, "a")), chunk({"content": WEATHER})]
+    first, second = twins if structured_first else reversed(twins)
+    assert len(ended(read(first, second, DONE))) == 1
+    assert len(ended(read(first, chunk(between), second, DONE))) == 2
+
+
 def test_repeats_are_found_by_index_or_by_arguments_and_by_nothing_else():
     with pytest.raises(ValueError, match="repeats is 'by_name'; it must be 'by_index' or 'by_arguments'"):
         OpenAIReader(repeats="by_name")

@@ -27,6 +27,7 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
     [
         {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA}},
         {"name": "w", "description": "d", "parameters": SCHEMA},
+        {"name": "w", "description": "d", "schema": {"parameters": SCHEMA}},
         {"name": "w", "description": "d", "inputSchema": SCHEMA},
         {"name": "w", "description": "d", "input_schema": SCHEMA},
         SimpleNamespace(name="w", title=None, description="d", inputSchema=SCHEMA),
@@ -34,7 +35,17 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
         mcp.types.Tool.model_validate({"name": "w", "description": "d", "inputSchema": SCHEMA}),
         stream.Tool(name="w", description="d", parameters=SCHEMA),
     ],
-    ids=["openai", "bare", "mcp dict", "mcp dict in snake case", "mcp object", "mcp 2 object", "mcp package", "tool"],
+    ids=[
+        "openai",
+        "bare",
+        "nested",
+        "mcp dict",
+        "mcp dict in snake case",
+        "mcp object",
+        "mcp 2 object",
+        "mcp package",
+        "tool",
+    ],
 )
 def test_every_form_of_a_tool_makes_the_same_tool(source):
     assert stream.Tool.of(source) == stream.Tool(name="w", description="d", parameters=SCHEMA)
