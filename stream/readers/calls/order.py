@@ -1,8 +1,8 @@
 """The order of events: calls where their first fragment came, text after the calls that it follows.
 
 A server may send a call twice. Calls of one round with the same name and equal arguments are duplicates, and the first
-one stays. They are different calls if both have an index, if both are raw text with ids of their own, or if they stand
-in one array. An equal id makes them one.
+one stays. They are different calls if their indexes differ, if both are raw text with ids that differ, or if they have
+neither and stand in one array. An equal id makes them one.
 """
 
 from collections import Counter, defaultdict, deque
