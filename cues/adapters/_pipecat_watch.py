@@ -1,8 +1,8 @@
 """The chunks of an OpenAI-compatible service of Pipecat, parsed and repaired as they pass."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from typing import Any, Self
 
 from cues.adapters._pipecat_guard import CueFrame
 from stream.events import Event, ToolCallEnd, ToolCallStart
@@ -10,6 +10,25 @@ from stream.readers.formats.chat_completions import OpenAIReader
 from stream.repairing.chat import ChatRepair
 
 __all__ = ["watch"]
+
+
+class _Chunks:
+    """Chunks as the `openai` package gives them: services iterate over them, some in `async with`, and close them."""
+
+    def __init__(self, chunks: AsyncGenerator[Any, None]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._chunks
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._chunks.aclose()
 
 
 class _Response:
@@ -57,15 +76,15 @@ def watch(llm: Any) -> Callable[[], None]:
     """
     ask = llm.get_chat_completions
 
-    async def watched(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
-        return passed(await ask(*arguments, **options))
+    async def watched(*arguments: Any, **options: Any) -> _Chunks:
+        return _Chunks(passed(await ask(*arguments, **options)))
 
     async def report(events: Iterable[Event]) -> None:
         # The service pushes it, so that it comes after the words before the call, and is dropped with its response.
         for event in events:
             await llm.push_frame(CueFrame(event))  # the router knows the call by its id when Pipecat tells of it
 
-    async def passed(chunks: Any) -> AsyncIterator[Any]:
+    async def passed(chunks: Any) -> AsyncGenerator[Any, None]:
         reader, repair, response = OpenAIReader(), ChatRepair(not_offered="pass"), _Response()
         try:
             async for chunk in chunks:

@@ -10,21 +10,22 @@ from typing import Any, Literal, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from livekit import rtc
-from livekit.agents.voice import io
 
 from cues import Cue, Pacer
 from cues.adapters._paced import FRAME_MS, PacedOptions
 from cues.adapters._pipeline_cues import check_options
 from cues.errors import CueTypeError, CueValueError
 from cues.extras import require
-from cues.signal.resample import resample
+from cues.mixing.sound import prepare
 from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import CueRouter
 
 LIVEKIT = require("livekit")
 
-from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402  (report a missing package)
+from livekit import rtc  # noqa: E402  (report a missing package)
+from livekit.agents.voice import io  # noqa: E402
+
+from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402
 from cues.adapters._livekit_input import DeafToCues  # noqa: E402
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
@@ -256,7 +257,7 @@ async def cue_frames(
 
     Such a track cannot duck the speech or wait for a word; `attach` can.
     """
-    samples = resample(cue.samples, cue.sample_rate, sample_rate)
+    samples = prepare(cue, sample_rate, loop=loop).samples
     n_samples = round(frame_ms * sample_rate / 1000.0)
     if not loop:
         samples = np.pad(samples, (0, -len(samples) % n_samples))

@@ -318,6 +318,20 @@ def test_attaching_before_the_session_has_an_output_is_refused_with_a_sentence()
     asyncio.run(go())
 
 
+def test_a_loop_as_a_track_of_another_rate_has_no_click_at_its_seam():
+    at = np.arange(RATE) / RATE
+    pad = np.sin(2.0 * np.pi * 220.0 * at + 1.0) + 0.5 * np.sin(2.0 * np.pi * 331.0 * at)  # whole periods in a second
+    cue = cues.Cue(name="pad", samples=(0.1 * pad).astype(np.float32), sample_rate=RATE, loop=True)
+
+    async def go():
+        frames = cue_frames(cue, sample_rate=2 * RATE, loop=True)
+        return np.concatenate([float_of_pcm16(bytes((await anext(frames)).data)) for _ in range(150)])
+
+    bends = np.abs(np.diff(asyncio.run(go()), 2))
+    seam, period = slice(2 * RATE - 200, 2 * RATE + 200), slice(RATE // 2, RATE + RATE // 2)
+    assert bends[seam].max() <= 1.01 * bends[period].max() + 2.0**-15
+
+
 @pytest.mark.parametrize("loop", [False, True], ids=["once", "loop"])
 def test_a_cue_as_a_track_of_its_own_has_every_sample(loop):
     cue = cues.load_bank()["tool_call"]

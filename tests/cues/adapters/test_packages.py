@@ -1,6 +1,8 @@
 """One line for a pipeline's package that is missing, too old or too new."""
 
 import json
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -37,6 +39,27 @@ def test_a_version_that_the_adapter_does_not_know_is_one_clear_line(monkeypatch,
         require("pipecat")
     assert words in str(failure.value)
     assert "\n" not in str(failure.value)
+
+
+WITHOUT_PACKAGES = """
+import importlib, sys
+from importlib import metadata
+for name in ("agents", "fastrtc", "livekit", "pipecat"):
+    sys.modules[name] = None
+metadata.version = lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError(name))
+importlib.import_module("cues.adapters." + sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("adapter", ["agents_sdk", "agents_voice", "fastrtc", "livekit", "pipecat"])
+def test_an_adapter_without_its_package_says_what_to_install(adapter):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PACKAGES, adapter], capture_output=True, text=True, timeout=60, check=False
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("cues.errors.MissingFeatureError: ")
+    assert "which is not installed: " in last
+    assert "pip install" in last
 
 
 @pytest.mark.parametrize("version", ["1.14", "1.14.0", "1.99.3", "1.15.0rc1", "1.14.0.post1"])

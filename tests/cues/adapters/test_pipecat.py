@@ -23,6 +23,8 @@ from pipecat.frames.frames import (
     TTSAudioRawFrame,
 )
 from pipecat.processors.frame_processor import FrameProcessor
+from pipecat.services.openai.llm import OpenAILLMService
+from pipecat.services.sambanova.llm import SambaNovaLLMService
 
 import cues
 from cues.adapters.pipecat import CueFrame, create
@@ -374,11 +376,29 @@ def chunk_of(delta, reason=None):
     )
 
 
-def service_of(*steps, tool_s=0.0):
-    """An OpenAI-compatible service that answers once: deltas, a finish reason, and pauses in seconds."""
-    from pipecat.services.openai.llm import OpenAILLMService
+class Chunks:
+    """What the stream of the `openai` package offers, of an asynchronous generator."""
 
-    class Service(OpenAILLMService):
+    def __init__(self, chunks):
+        self._chunks, self.is_closed = chunks, False
+
+    def __aiter__(self):
+        return self._chunks.__aiter__()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.close()
+
+    async def close(self):
+        self.is_closed = True
+
+
+def service_of(*steps, tool_s=0.0, kind=OpenAILLMService):
+    """An OpenAI-compatible service that answers once: deltas, a finish reason, and pauses in seconds."""
+
+    class Service(kind):
         async def get_chat_completions(self, _context):
             async def chunks():
                 for step in steps:
@@ -387,7 +407,8 @@ def service_of(*steps, tool_s=0.0):
                     else:
                         yield chunk_of({}, step) if isinstance(step, str) else chunk_of(step)
 
-            return chunks()
+            self.chunks = Chunks(chunks())
+            return self.chunks
 
     async def read_file(params):
         llm.ran.append(params.arguments)
@@ -447,6 +468,17 @@ def test_words_that_come_together_with_the_call_are_not_taken_for_the_answer_aft
     assert phases == ["working"]
     (waiting,) = (span for span in mixer.router.spans if span.cue == "working")
     assert waiting.start_s == pytest.approx(1.3 + 2.5, abs=0.1)  # minimal: 2.5 s after the words
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+@pytest.mark.parametrize("kind", [OpenAILLMService, SambaNovaLLMService])
+def test_every_service_of_that_api_answers_as_it_does_without_cues(kind, is_watched):
+    llm = service_of({"content": "Let me look."}, {"tool_calls": [CALL]}, {"tool_calls": [REST]}, kind=kind)
+    mixer, tap = create(RATE, llm=llm if is_watched else None)
+    ask(llm, mixer, tap)
+    assert len(llm.ran) == 1
+    assert [span.cue for span in mixer.router.spans if span.cue != "working"] == ["tool_call", "success"]
+    assert llm.chunks.is_closed
 
 
 def test_a_call_that_an_interruption_overtakes_in_the_queue_is_silent():
