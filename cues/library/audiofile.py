@@ -1,6 +1,8 @@
 """Audio files: cues and recordings, checked when read, dithered when written with 16 bits."""
 
+import hashlib
 import io
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -27,9 +29,12 @@ __all__ = [
     "check_format",
     "decoded",
     "default_subtype",
+    "digest_of",
     "encoded",
     "file_bytes",
     "in_memory",
+    "is_exported",
+    "json_object",
     "measure_file",
     "rate_and_channels",
     "read_audio",
@@ -228,6 +233,25 @@ def file_bytes(path: Path, name: str = "") -> bytes:
         raise AudioFileError(f"{name}: is not a regular file", fix="put a file in its place")
     message = f"{name}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed"
     raise AudioFileError(message, fix="shorten it, or export it with fewer channels")
+
+
+def digest_of(data: bytes) -> str:
+    """SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of at most 64 MB; empty if there is none."""
+    try:
+        found = json.loads(file_bytes(path))
+    except (AudioFileError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_exported(path: Path, data: bytes) -> bool:
+    """Whether `data`, of the audio file at `path`, is as an export wrote it: by the digest in the JSON beside it."""
+    return json_object(path.with_suffix(".json")).get("sha256") == digest_of(data)
 
 
 def _check_complete(source: Path | IO[bytes], name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from cues.arrays import Samples
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, did_you_mean
 from cues.library import cache
-from cues.library.audiofile import decoded, file_bytes
+from cues.library.audiofile import decoded, digest_of, file_bytes, is_exported
 from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.library.phrases import SPEECH_LU, spoken_cue
 from cues.library.shaping import LOOP_PERIOD_MS, Loop, leveled, looped, trimmed, with_soft_edges
@@ -228,17 +227,21 @@ def _from_file(name: str, path: Path, override: Override, sample_rate: int, leve
         # A short file without loop settings would repeat too fast: add silence.
         loop = Loop(period_ms=LOOP_PERIOD_MS)
     data = file_bytes(path, override.file_name)
+    is_seamless = override.loop is True and not override.trim and is_exported(path, data)
     recipe = {
-        "file": hashlib.sha256(data).hexdigest(),
+        "file": digest_of(data),
         "rate": sample_rate,
         **level,
         "trim": override.trim,
-        "loop": asdict(loop) if isinstance(loop, Loop) else None,
+        "loop": "seamless" if is_seamless else asdict(loop) if isinstance(loop, Loop) else None,
     }
 
     def make() -> Finished:
-        from cues.signal.resample import resample
+        from cues.signal.resample import resample, resample_loop
 
+        if is_seamless:  # converted as a single sound it would get a seam, and crossfaded anew be shorter
+            period = resample_loop(*decoded(data, override.file_name), sample_rate)
+            return leveled(period, sample_rate, **level)
         samples = resample(*decoded(data, override.file_name), sample_rate)
         if override.trim:
             samples = trimmed(samples, sample_rate)

@@ -1,6 +1,5 @@
 """Export of cues: audio files with JSON sidecars (spec and levels), or the files that a player looks for."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
-from cues.library.audiofile import check_format, default_subtype, encoded
+from cues.library.audiofile import check_format, default_subtype, digest_of, encoded, is_exported, json_object
 from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
@@ -75,36 +74,23 @@ def export_for_player(
     if player not in PLAYERS:
         raise CueValueError(f"player is {player!r}; it must be one of {', '.join(PLAYERS)}")
     target = Path(folder)
-    written, kept, earlier = [], [], _read_json(target / MANIFEST).get("sha256")
+    written, kept, earlier = [], [], json_object(target / MANIFEST).get("sha256")
     digests = earlier if isinstance(earlier, dict) else {}
     banks = {rate: bank_at(rate) for rate in {file.sample_rate for file in PLAYERS[player]}}
     with explained(target, kind=AudioFileError):
         target.mkdir(parents=True, exist_ok=True)
         for file in PLAYERS[player]:
             path = target / file.name
-            if path.exists() and digests.get(file.name) != _digest(path.read_bytes()):
+            if path.exists() and digests.get(file.name) != digest_of(path.read_bytes()):
                 kept.append(path)
                 continue
             cue = banks[file.sample_rate][file.cue]
             data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
             path.write_bytes(data)
-            digests[file.name] = _digest(data)
+            digests[file.name] = digest_of(data)
             written.append(path)
         _write_json(target / MANIFEST, {"for": player, "sha256": digests})
     return Export(written=tuple(written), kept=tuple(kept))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if there is none."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -146,7 +132,7 @@ def export_bank(
         before = sound_files(target)
         # Files that no export wrote, or that the user's own `pack.toml` needs in another format.
         needed = {path for path in before if path.name in (named or "") and path.suffix != f".{file_format}"}
-        mine = [path for path in before if path in needed or not _is_untouched(path)]
+        mine = [path for path in before if path in needed or not is_exported(path, path.read_bytes())]
         taken = {path.stem for path in mine}
         written = []
         for name, cue in sounds.items():
@@ -204,7 +190,7 @@ def _text_of_own_pack(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     first, _, rest = text.partition("\n")
-    return None if first == _FIRST_LINE + _digest(rest.encode()) else text
+    return None if first == _FIRST_LINE + digest_of(rest.encode()) else text
 
 
 def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
@@ -222,7 +208,7 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
             lines += ["", f"[{section}]", *(f"{_text(pattern)} = {_text(name)}" for pattern, name in pairs)]
     lines.append("")
     rest = "\n".join(lines)
-    path.write_text(f"{_FIRST_LINE}{_digest(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
+    path.write_text(f"{_FIRST_LINE}{digest_of(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 
 
 def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:
@@ -249,12 +235,6 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _is_untouched(path: Path) -> bool:
-    """Whether the audio file at `path` is unchanged since its export, by the digest in its sidecar."""
-    beside = _read_json(path.with_suffix(".json"))
-    return beside.get("sha256") == _digest(path.read_bytes())
-
-
 def _sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, Any]:
     """Contents of an exported cue's sidecar; by the digest of the file's bytes, the next export detects a new sound."""
     from cues import __version__
@@ -266,7 +246,7 @@ def _sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, A
         "name": cue.name,
         "file": file_name,
         "subtype": subtype,
-        "sha256": _digest(data),
+        "sha256": digest_of(data),
         "sample_rate": cue.sample_rate,
         "n_samples": len(cue.samples),
         "loop": cue.loop,

@@ -3,7 +3,6 @@
 `play` prepares each cue once, in the caller's thread; the frame path only reads finished samples.
 """
 
-import math
 from collections import OrderedDict
 from contextlib import suppress
 from threading import Lock
@@ -17,7 +16,7 @@ from cues.cue import Cue
 from cues.mixing.state import NotCopyable
 from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
 from cues.signal.prediction import is_seamless
-from cues.signal.resample import resample
+from cues.signal.resample import resample, resample_loop
 from cues.units import ms_to_samples
 
 __all__ = ["Sound", "SoundCache", "prepare"]
@@ -26,7 +25,6 @@ _MAX_CACHED_SAMPLES = 1 << 24
 _ENTRY_COSTS = 512  # samples: its Python objects
 _SILENT_EDGE = 1e-4
 _INAUDIBLE = 1e-3
-_AROUND_SEAM_MS = 100.0  # longer than the resampler's filter at 8 kHz
 _PEAK_BLOCK = 256
 _LARGEST = 1e9
 """Clip level, 180 dB over full scale: no filter and no sum of voices makes infinity minus infinity."""
@@ -96,9 +94,8 @@ def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
     within = np.clip(cue.samples, -_LARGEST, _LARGEST)
     fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
     if loop:
-        samples = _joined(within.astype(np.float64), cue.sample_rate)
-        samples = _resampled_loop(samples, cue.sample_rate, sample_rate, fade)
-        return Sound(samples, soft_start=not _hard(samples, fade))
+        period = resample_loop(_joined(within.astype(np.float64), cue.sample_rate), cue.sample_rate, sample_rate)
+        return Sound(period, soft_start=not _hard(period.astype(np.float64), fade))
     samples = resample(within, cue.sample_rate, sample_rate).astype(np.float64)
     samples = samples if len(samples) else np.zeros(1)  # of a sound that is shorter than a sample
     if replace:
@@ -144,18 +141,3 @@ def _joined(samples: NDArray[np.float64], sample_rate: int) -> NDArray[np.float6
     joined = samples[: len(samples) - n].copy()
     joined[:n] = joined[:n] * rise + samples[len(samples) - n :] * (1.0 - rise)
     return joined
-
-
-def _resampled_loop(samples: NDArray[np.float64], from_rate: int, to_rate: int, fade: int) -> NDArray[np.float64]:
-    """One period of a seamless loop at another rate, filtered across its seam."""
-    if from_rate == to_rate:
-        return samples
-    step = from_rate // math.gcd(from_rate, to_rate)  # lasts a whole number of output samples
-    margin = step * math.ceil(ms_to_samples(_AROUND_SEAM_MS, from_rate) / step)
-    periods = resample(np.pad(samples, margin, mode="wrap"), from_rate, to_rate).astype(np.float64)
-    start, length = margin * to_rate // from_rate, max(1, round(len(samples) * to_rate / from_rate))
-    period, following = periods[start : start + length], periods[start + length :]
-    # Rounding the period's length moves the seam by up to half a sample.
-    n = min(fade, length // 4)
-    period[:n] += (1.0 - raised_cosine(n)) * (following[:n] - period[:n])
-    return period

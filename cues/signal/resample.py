@@ -1,17 +1,21 @@
 """Sample-rate conversion of whole sounds and streams, by soxr."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.arrays import mono_float32
 from cues.errors import CueValueError
-from cues.units import checked_whole_number
+from cues.signal.fades import MIN_FADE_MS, raised_cosine
+from cues.units import checked_whole_number, ms_to_samples
 
-__all__ = ["Resampler", "resample"]
+__all__ = ["Resampler", "resample", "resample_loop"]
 
 # ±0.01 dB up to 0.91 of the lower Nyquist frequency, 125 dB of rejection; "VHQ" rejects 170 dB for twice the time.
 _QUALITY = "HQ"
 _RATES_HZ = (1, 4_000_000)
+_AROUND_SEAM_MS = 100.0  # longer than the filter at 8 kHz
 _NOTHING: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 
 
@@ -23,6 +27,21 @@ def resample(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDA
     mono = mono_float32(samples, allow_empty=True)
     resampler = Resampler(from_rate, to_rate)
     return np.concatenate([resampler.feed(mono), resampler.close()])
+
+
+def resample_loop(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDArray[np.float32]:
+    """One period of a seamless loop at another rate, filtered across its seam."""
+    if from_rate == to_rate:
+        return mono_float32(samples)
+    step = from_rate // math.gcd(from_rate, to_rate)  # lasts a whole number of output samples
+    margin = step * math.ceil(ms_to_samples(_AROUND_SEAM_MS, from_rate) / step)
+    periods = resample(np.pad(samples, margin, mode="wrap"), from_rate, to_rate)
+    start, length = margin * to_rate // from_rate, max(1, round(len(samples) * to_rate / from_rate))
+    period, following = periods[start : start + length], periods[start + length :]
+    # Rounding the period's length moves the seam by up to half a sample.
+    n = min(max(1, ms_to_samples(MIN_FADE_MS, to_rate)), length // 4)
+    period[:n] += (1.0 - raised_cosine(n)).astype(np.float32) * (following[:n] - period[:n])
+    return period
 
 
 class Resampler:

@@ -91,7 +91,7 @@ class Tool:
     def of(cls, source: ToolLike) -> Self:
         """A tool from a `Tool`, a dict or a Python function.
 
-        A dict is as OpenAI has it, its function object, an MCP listing, or as in Gemini CLI (`schema.parameters`).
+        A dict is as OpenAI has it, its function object, an MCP listing, or as in Gemini CLI (in `schema`).
 
         Raises
         ------
@@ -104,8 +104,7 @@ class Tool:
             inner = source.get("function", source)
             if not isinstance(inner, Mapping) or "name" not in inner:
                 raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
-            nested = fields_of(inner.get("schema")).get("parameters")
-            schema = inner.get("parameters") or mcp_field(inner, "inputSchema") or nested or NO_ARGUMENTS
+            schema = _parameters(inner) or _parameters(fields_of(inner.get("schema"))) or NO_ARGUMENTS
             description, strict = inner.get("description") or "", inner.get("strict")
             return cls(name=inner["name"], description=description, parameters=schema, strict=strict)
         if hasattr(source, "inputSchema") or hasattr(source, "input_schema"):
@@ -159,6 +158,10 @@ class Tool:
             parameters=parameters,
             function=partial(_with_bound, run, outer) if outer.args or outer.keywords else run,
         )
+
+
+def _parameters(fields: Mapping[Any, Any]) -> Any:
+    return fields.get("parameters") or fields.get("parametersJsonSchema") or mcp_field(fields, "inputSchema")
 
 
 def as_tools(sources: Iterable[ToolLike] | None) -> tuple[Tool, ...]:
