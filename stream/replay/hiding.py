@@ -21,8 +21,9 @@ SHORTEST = 8
 
 # By the end of a field's name, in any case: `Authorization`, `x-api-key`, `X-Auth-Token`, a session's `client_secret`.
 _ENDS = (
-    "(?:api|private|access|account|ephemeral|subscription)[-_]?key|authorization(?:[-_]?token)?|secret|password|cookie"
-    "|newhandle|(?:access|auth|bearer|refresh|session)[-_]?token|connection[-_]?string"
+    "(?:api|private|access|account|ephemeral|secret|subscription)[-_]?key|authorization(?:[-_]?token)?|secret|password"
+    "|cookie|newhandle|connection[-_]?string"
+    "|(?:access|auth|azure[-_]?ad|bearer|bot|client|git(?:hub|lab)|hf|id|refresh|security|session|user)[-_]?token"
 )
 _NAMED = re.compile(rf"(?i).*(?:{_ENDS})")
 # Objects of which every field may hold one, such as an MCP tool's `headers`; these fields count under `headers.NAME`.

@@ -116,6 +116,7 @@ PLACES = [
     {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "key": KEY}}}]},
     {"tools": [{"authConfig": {"apiKeyConfig": {"apiKeyString": KEY}}}]},
     {"account": {"private_key": KEY}},
+    *({name: KEY} for name in ("langfuse_secret_key", "azure_ad_token", "hf_token", "idToken")),
 ]
 
 
@@ -167,6 +168,7 @@ def test_a_word_in_a_header_or_a_parameter_is_hidden_there_alone():
 
 def test_what_is_no_secret_stays():
     request = {"tools": [{"parameters": {"properties": {"password": {"type": "string"}}}}], "token": "Hello", "n": 1}
+    request |= {"pad_token": "<pad>", "eos_token": "</s>"}
     assert Secrets("http://h/?alt=sse", {"accept": "text/event-stream"}).hide_in_request(request) == request
 
 
