@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from cues.adapters._pipecat_guard import CueFrame
@@ -31,33 +32,53 @@ class _Chunks:
         await self._chunks.aclose()
 
 
+@dataclass
+class _Call:
+    """A structured call as Pipecat gets it, in pieces."""
+
+    name: str = ""
+    call_id: str = ""
+    arguments: str = ""
+
+
 class _Response:
     """The structured calls of a response as Pipecat gets them, of which it drops those that are not JSON, silently."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # of the calls that were told of, by id
-        self._calls: dict[int, tuple[str, str]] = {}  # id and arguments, by index
+        self._told: dict[str, str] = {}  # names of the calls that were told of, by id
+        self._calls: dict[int, _Call] = {}  # by index
 
-    def begin(self, event: Event) -> bool:
-        """Whether an event is the start of a call that has an id, by which Pipecat tells of it later."""
-        if not isinstance(event, ToolCallStart) or event.from_text or not event.tool_call_id:
-            return False
-        self._names[event.tool_call_id] = event.tool_name
-        return True
+    def begun(self, events: Iterable[Event]) -> list[ToolCallStart]:
+        """The starts of structured calls, with the ids by which Pipecat tells of them later."""
+        starts = []
+        for event in events:
+            if isinstance(event, ToolCallStart) and not event.from_text:
+                call_id = event.tool_call_id or self._id_of(event.tool_name)
+                if call_id:
+                    self._told[call_id] = event.tool_name
+                    starts.append(replace(event, tool_call_id=call_id))
+        return starts
+
+    def _id_of(self, name: str) -> str:
+        """The id that the repair has given to a call of this name to which the server gave none."""
+        ids = (call.call_id for call in self._calls.values() if call.name == name)
+        return next((call_id for call_id in ids if call_id not in self._told), "")
 
     def note(self, chunk: Any) -> None:
         deltas = (choice.delta for choice in chunk.choices or () if choice.delta is not None)
-        for call in (call for delta in deltas for call in delta.tool_calls or ()):
-            call_id, arguments = self._calls.get(call.index, ("", ""))
-            more = call.function.arguments if call.function is not None else None
-            self._calls[call.index] = call_id or call.id or "", arguments + (more or "")
+        for piece in (piece for delta in deltas for piece in delta.tool_calls or ()):
+            call = self._calls.setdefault(piece.index, _Call())
+            call.call_id = call.call_id or piece.id or ""
+            if piece.function is not None:
+                call.name = call.name or piece.function.name or ""
+                call.arguments += piece.function.arguments or ""
 
     def dropped(self) -> list[ToolCallEnd]:
         """The ends of the calls that Pipecat drops."""
         return [
-            ToolCallEnd(self._names[call_id], call_id, index, arguments, "malformed")
-            for index, (call_id, arguments) in self._calls.items()
-            if call_id in self._names and not _is_json(arguments or "{}")
+            ToolCallEnd(self._told[call.call_id], call.call_id, index, call.arguments, "malformed")
+            for index, call in self._calls.items()
+            if call.call_id in self._told and not _is_json(call.arguments or "{}")
         ]
 
 
@@ -96,7 +117,7 @@ def watch(llm: Any) -> Callable[[], None]:
                 for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
                     response.note(one)
                     yield one
-                await report(filter(response.begin, events))  # after the text of the same chunk
+                await report(response.begun(events))  # after the text of the same chunk
             for one in repair.close():
                 response.note(one)
                 yield one

@@ -434,8 +434,9 @@ def ask(llm, mixer, tap, *, then=None, lasts_s=2.0):
     return run_pipeline(mixer, [llm, tap], script)
 
 
-def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once():
-    llm = service_of({"tool_calls": [CALL]}, 1.0, {"tool_calls": [REST]}, "tool_calls", tool_s=1.0)
+@pytest.mark.parametrize("call_id", ["1", "", None])
+def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once(call_id):
+    llm = service_of({"tool_calls": [CALL | {"id": call_id}]}, 1.0, {"tool_calls": [REST]}, "tool_calls", tool_s=1.0)
     asked = llm.get_chat_completions
     mixer, tap = create(RATE, llm=llm)
     assert first_sound(ask(llm, mixer, tap)) <= 2 * CHUNK  # The arguments were still to come.
@@ -560,9 +561,11 @@ def test_after_text_that_is_not_for_the_voice_no_voice_is_awaited(call):
         "none",
     ],
 )
-@pytest.mark.parametrize("n_first", [3, None], ids=["pieces", "whole"])
-def test_a_structured_call_whose_arguments_pipecat_cannot_read_sounds_as_an_error(arguments, outcome, n_first, reason):
-    call = CALL | {"function": {"name": "read_file", "arguments": arguments[:n_first]}}
+@pytest.mark.parametrize(("n_first", "call_id"), [(3, "1"), (None, "1"), (3, None)], ids=["pieces", "whole", "no id"])
+def test_a_structured_call_whose_arguments_pipecat_cannot_read_sounds_as_an_error(
+    arguments, outcome, n_first, call_id, reason
+):
+    call = CALL | {"id": call_id, "function": {"name": "read_file", "arguments": arguments[:n_first]}}
     rest = {"index": 0, "function": {"arguments": arguments[n_first:] if n_first else ""}}
     llm = service_of({"tool_calls": [call]}, {"tool_calls": [rest]}, *([reason] if reason else []))
     mixer, tap = create(RATE, llm=llm)
