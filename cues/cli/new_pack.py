@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -80,7 +81,7 @@ def command(
         _write(folder / PACK_FILE, entries)
     shown = harmless(str(folder))
     click.echo(
-        f"{shown}: pack.toml and {counted(len(sound_files(folder)), 'sound')}. Replace some, then: cues check {shown}"
+        f"{shown}: pack.toml and {counted(len(sound_files(folder)), 'sound')}. Replace some, then: cues check {quote(shown)}"
     )
     for file in read_pack(folder).unnamed:
         click.echo(f"! {harmless(file)}: pack.toml does not use it")
