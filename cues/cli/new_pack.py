@@ -80,9 +80,8 @@ def command(
             shutil.copyfile(path, folder / path.name)
         _write(folder / PACK_FILE, entries)
     shown = harmless(str(folder))
-    click.echo(
-        f"{shown}: pack.toml and {counted(len(sound_files(folder)), 'sound')}. Replace some, then: cues check {quote(shown)}"
-    )
+    n_sounds = counted(len(sound_files(folder)), "sound")
+    click.echo(f"{shown}: pack.toml and {n_sounds}. Replace some, then: cues check {quote(shown)}")
     for file in read_pack(folder).unnamed:
         click.echo(f"! {harmless(file)}: pack.toml does not use it")
 
