@@ -143,7 +143,8 @@ class ToolResult:
     """A tool has run. Only this event says whether it succeeded.
 
     `content` is the returned value, as text; name and id are `""` if not known. `by_server` says whether the server ran
-    the tool and reported it in its stream; `==` ignores it.
+    the tool and reported it in its stream; `index` is that of the call, which tells apart calls without an id, or
+    `None`. `==` ignores both.
     """
 
     tool_name: str
@@ -151,6 +152,7 @@ class ToolResult:
     is_error: bool
     content: str
     by_server: bool = field(default=False, compare=False)
+    index: int | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

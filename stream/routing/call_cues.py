@@ -58,7 +58,8 @@ class CallCues:
             case InvalidToolCall():
                 return self._invalid(event)
             case ToolResult():
-                return self._ended(self._calls.end(event.tool_call_id, event.tool_name), event, event.is_error)
+                call = self._calls.end(event.tool_call_id, event.tool_name, event.index)
+                return self._ended(call, event, event.is_error)
             case TaskStatus(status="working"):
                 return self._task_begun(event)
             case TaskStatus():
@@ -66,7 +67,7 @@ class CallCues:
         return None
 
     def _begun(self, event: ToolCallStart, known: KnownInStream) -> Played | None:
-        call = self._calls.begin(event.tool_call_id, event.tool_name)
+        call = self._calls.begin(event.tool_call_id, event.tool_name, event.index)
         if call is None:
             return None
         call.is_settled, call.from_text = not known.knows(event.tool_name), event.from_text
@@ -101,18 +102,18 @@ class CallCues:
         return self._rules.profile_of(tool_name, getattr(self._player.bank, "profiles", ()))
 
     def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
-        call = self._calls.find(event.tool_call_id, event.tool_name)
+        call = self._calls.find_open(event.tool_call_id, event.tool_name, event.index)
+        if call is not None:
+            call.has_ended, call.is_complete = True, call.is_complete or event.status == "ok"
         if event.status == "ok":
-            if call is not None:
-                call.is_complete = True
             return None
         cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
         return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
         self._calls.in_answer = True
-        found = self._calls.find(event.tool_call_id, event.tool_name)
-        call = found or self._calls.begin(event.tool_call_id, event.tool_name)
+        place = event.tool_call_id, event.tool_name, event.index
+        call = self._calls.find_invalid(*place) or self._calls.begin(*place)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
         return self._cannot_run(call, event, cue)
 
@@ -145,7 +146,7 @@ class CallCues:
         call = self._calls.begin(event.task_id, event.tool_name) if event.tool_name else None
         if call is None:
             return None
-        call.is_complete = call.is_task = True
+        call.has_ended = call.is_complete = call.is_task = True
         self._called(call)
         return self._announced(event)
 

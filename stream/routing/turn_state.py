@@ -19,22 +19,24 @@ class CallUnderWay:
     """A call whose outcome is not known yet; it began at `began_s` on the router's clock.
 
     A call `is_settled` if its outcome makes no sound: its failure has sounded already, or its turn was given up. It
-    `is_over` if its turn is, `is_complete` when its arguments are, and `is_task` if the server runs it by itself.
-    The model wrote it as text if it is `from_text`: the server does not know of it.
+    `is_over` if its turn is, `has_ended` with its `ToolCallEnd`, `is_complete` if that was "ok", and `is_task` if the
+    server runs it by itself. The model wrote it as text if it is `from_text`: the server does not know of it.
     """
 
     tool_name: str
     tool_call_id: str
+    index: int | None = None
     began_s: float = 0.0
     is_settled: bool = False
     is_over: bool = False
+    has_ended: bool = False
     is_complete: bool = False
     is_task: bool = False
     from_text: bool = False
 
 
 class CallsUnderWay:
-    """Calls in the order of their starts, known by id, or by name if they have no id.
+    """Calls in the order of their starts, known by id; by name and index, or by name, if they have no id.
 
     `in_answer` says whether the answer that is read has one of the client's.
     """
@@ -54,36 +56,56 @@ class CallsUnderWay:
         """Whether the server runs a tool by itself."""
         return any(call.is_task for call in self._calls)
 
-    def begin(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
+    def begin(self, tool_call_id: str, tool_name: str, index: int | None = None) -> CallUnderWay | None:
         """Add a call; `None` if a call with that id is under way."""
         if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):
             return None
-        call = CallUnderWay(tool_name, tool_call_id)
+        call = CallUnderWay(tool_name, tool_call_id, index)
         self._calls.append(call)
         return call
 
-    def find(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
-        """The call with this id; else the oldest of this name; else, without a name, the oldest.
+    def find_open(self, tool_call_id: str, tool_name: str, index: int) -> CallUnderWay | None:
+        """The call with this id; else the oldest of this name whose end has not come, with this index if one has it.
 
-        With `is_task`, only the server's tasks count, and an empty name stands for no other.
+        A name that was cut off is that of no call: such a call was never begun.
         """
-        known = [call for call in (*self._calls, *self._given_up) if call.is_task or not is_task]
-        for call in known:
-            if tool_call_id and call.tool_call_id == tool_call_id:
-                return call
-        for call in known:
-            # Without an id on both sides, the name decides.
-            is_named = tool_name == call.tool_name or not (tool_name or is_task)
-            if is_named and not (tool_call_id and call.tool_call_id):
-                return call
-        return None
+        still_open = (call for call in self._fitting(tool_call_id, tool_name) if not call.has_ended)
+        return self._with_id(tool_call_id) or min(still_open, key=lambda call: call.index != index, default=None)
 
-    def end(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
-        """Remove the call that `find` finds, and return it."""
-        call = self.find(tool_call_id, tool_name, is_task=is_task)
+    def find_invalid(self, tool_call_id: str, tool_name: str, index: int) -> CallUnderWay | None:
+        """As `find_open`; else one of this name whose end has come, as some servers refuse a call only after it."""
+        ended = (call for call in self._fitting(tool_call_id, tool_name) if not call.is_task)
+        return self.find_open(tool_call_id, tool_name, index) or min(
+            ended, key=lambda call: call.is_settled, default=None
+        )
+
+    def end(
+        self, tool_call_id: str, tool_name: str, index: int | None = None, *, is_task: bool = False
+    ) -> CallUnderWay | None:
+        """Remove the call with this id; else one of this name; else, without a name, any. Returns it.
+
+        Of several the oldest, but first those with this index, of the present turn, and those that can run: most
+        callers report no result for the others. With `is_task`, only the server's tasks count, and an empty name
+        stands for no other.
+        """
+        fitting = self._fitting(tool_call_id, tool_name, any_name=not (tool_name or is_task))
+        call = self._with_id(tool_call_id, is_task=is_task) or min(
+            (call for call in fitting if call.is_task or not is_task),
+            key=lambda call: (index not in (None, call.index), call.is_over, call.is_task, call.is_settled),
+            default=None,
+        )
         if call is not None:
             (self._calls if call in self._calls else self._given_up).remove(call)
         return call
+
+    def _with_id(self, tool_call_id: str, *, is_task: bool = False) -> CallUnderWay | None:
+        known = (call for call in (*self._calls, *self._given_up) if call.is_task or not is_task)
+        return next((call for call in known if tool_call_id and call.tool_call_id == tool_call_id), None)
+
+    def _fitting(self, tool_call_id: str, tool_name: str, *, any_name: bool = False) -> list[CallUnderWay]:
+        """The calls of this name, those that were given up last. Without an id on both sides, the name decides."""
+        known = (call for call in (*self._calls, *self._given_up) if any_name or call.tool_name == tool_name)
+        return [call for call in known if not (tool_call_id and call.tool_call_id)]
 
     def clear(self, *, tasks: bool = True) -> None:
         """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""

@@ -58,6 +58,8 @@ class Answer:
         if isinstance(event, (ToolCallStart, ToolCallEnd, InvalidToolCall)):
             event = replace(event, index=event.index + self.first_index)
             self.next_index = max(self.next_index, event.index + 1)
+        elif isinstance(event, ToolResult) and event.index is not None:  # of a runner beneath
+            event = replace(event, index=event.index + self.first_index)
         if isinstance(event, ToolCallEnd) and event.told:
             logger.info("told, and not run: %s", logged_name(event.tool_name))
         elif isinstance(event, ToolCallEnd) and event.status != "incomplete":

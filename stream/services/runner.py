@@ -223,7 +223,8 @@ class ToolRunner(Wrapper):
             logger.debug("%s %s, %d characters", logged_name(tool.name), outcome, len(content))
             if len(content) > self._longest:
                 content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
-        return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=is_error, content=content)
+        name, call_id, index = call.tool_name, call.tool_call_id, call.index
+        return ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content=content, index=index)
 
 
 async def _as_meant(events: AsyncIterable[ServiceEvent]) -> AsyncGenerator[ServiceEvent, None]:
