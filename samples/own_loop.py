@@ -6,6 +6,7 @@ is needed. `--pack my-sounds` takes your sounds; `--base-url http://localhost:11
 
 import argparse
 import asyncio
+import time
 
 import numpy as np
 import soundfile
@@ -31,7 +32,8 @@ class Loop:
     def __init__(self, bank, speaker):
         self.mixer = cues.Mixer(sample_rate=RATE)
         self.pacer = cues.Pacer(self.mixer, frame_samples=FRAME, continuous=True)
-        self.router = stream.CueRouter(bank, self.mixer)
+        # A clock: between two turns no frame is written.
+        self.router = stream.CueRouter(bank, self.mixer, now_samples=lambda: round(time.monotonic() * RATE))
         self.speaker = speaker
 
     async def answer(self, events):

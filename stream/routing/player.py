@@ -94,6 +94,8 @@ class CuePlayer:
         self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int] | None
     ) -> None:
         self._rules, self._given_clock = rules, now_samples
+        self._clock: Callable[[], int] = lambda: self.mixer.position
+        self._ahead = 0  # of that clock: what earlier ones have counted
         self._muted_cues: set[str] = set()
         self._turn = 0
         self.muted = False
@@ -116,7 +118,12 @@ class CuePlayer:
 
     def now_samples(self) -> int:
         """The time for coalescing, bursts and limits, samples."""
-        return self.mixer.position if self._given_clock is None else self._given_clock()
+        return self._clock() + self._ahead if self._given_clock is None else self._given_clock()
+
+    def use_clock(self, now_samples: Callable[[], int]) -> None:
+        """Count by this clock from now on, unless the router was made with one; the time so far stays."""
+        self._ahead = self.now_samples() - now_samples()
+        self._clock = now_samples
 
     @property
     def now_s(self) -> float:

@@ -79,8 +79,8 @@ class CueRouter:
         The declared tools, as in `stream.read`; `None` if not known. A call of any other tool plays the cue for
         invented tools, unless the server runs the tools (`CueRules.server_tools`).
     now_samples : callable or None
-        The time in samples for coalescing and bursts. The default, the mixer's position, is right if frames flow
-        without a pause.
+        The time in samples for coalescing, bursts and `sounded`. The default, the mixer's position, is right if frames
+        flow without a pause, also between turns; a `VoiceSession` adds the time between its turns by itself.
     limits : Limits or None
         Timeouts, for a caller that looks at `overdue`. With `None` the waiting sound ends at a finish reason that
         announces no calls, and 60 s after the last event.
@@ -426,6 +426,7 @@ class CueRouter:
         *,
         after_words: Callable[[Callable[[int], None]], None] | None = None,
         on_played: Callable[[Played], None] | None = None,
+        now_samples: Callable[[], int] | None = None,
     ) -> None:
         """Connect the router with a session.
 
@@ -436,8 +437,12 @@ class CueRouter:
             known. Without it a cue placed after the words waits for a pause.
         on_played : callable or None
             Gets every cue that sounds.
+        now_samples : callable or None
+            The time from now on, in samples, for a router that was made without; `None` keeps the present clock.
         """
         self._player.on_played = on_played
+        if now_samples is not None:
+            self._player.use_clock(now_samples)
         self._player.after_words = after_words and (lambda then: after_words(partial(self._alone, then)))
 
     @_one_at_a_time

@@ -116,7 +116,8 @@ class VoiceSession:
         if on_event is not None:
             router.spans.subscribe(self._tell)
         self._tasks: list[asyncio.Task[None]] = []
-        self._frame_s = 0.0
+        self._frame_s, self._start_s = 0.0, math.inf
+        self._between = 0  # time between the turns so far, samples
         self._pacer = self._made_pacer()  # a mistake raises now; each turn has its own
         self._utterance: Utterance
 
@@ -192,16 +193,26 @@ class VoiceSession:
 
     def _begin(self) -> None:
         self.journal = TurnRecord(self._mixer.sample_rate)
-        self._router.tell(after_words=self._after_words, on_played=self.journal.add_cue)
+        self._between += self._idle_samples()
+        self._frame_s = self._clock.now()
+        self._start_s = self._frame_s - self._mixer.position / self._mixer.sample_rate
+        self._router.tell(after_words=self._after_words, on_played=self.journal.add_cue, now_samples=self._now_samples)
         self._router.limits = replace(self._limits, speech_s=math.inf)  # The utterance knows what the speaker owes.
         self._router.begin_turn()
         self._mixer.resume()
-        self._frame_s = self._clock.now()
-        self._start_s = self._frame_s - self._mixer.position / self._mixer.sample_rate
         self._pacer = self._made_pacer()
         self._utterance = Utterance(
             self._speaker, self._pacer, self.journal, clock=self._clock, limit_s=self._limits.speech_s
         )
+
+    def _now_samples(self) -> int:
+        """The router's time: output samples, and the time between turns, in which no frame is written."""
+        return self._mixer.position + self._between + self._idle_samples()
+
+    def _idle_samples(self) -> int:
+        """How long the output has stood still since the last turn."""
+        idle_s = 0.0 if self._tasks else max(self._clock.now() - self._due_s, 0.0)
+        return round(idle_s * self._mixer.sample_rate)
 
     def _made_pacer(self) -> cues.Pacer:
         # It gets each frame's nominal time, in order: a late event loop writes the overdue frames at once.

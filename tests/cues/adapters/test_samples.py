@@ -7,6 +7,7 @@ import asyncio
 import importlib.util
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,6 +102,17 @@ def test_a_call_that_breaks_off_leaves_no_task(name, call):
         raise AssertionError(asyncio.all_tasks())
 
     asyncio.run(go())
+
+
+def test_time_passes_for_the_loops_router_while_no_frame_is_written(monkeypatch):
+    program = sample("own_loop")
+    loop, now_s = program.Loop(cues.load_bank(), None), time.monotonic()
+    loop.router.handle(stream.StreamFailed("gone"))
+    for _ in range(10):
+        loop.mixer.silence(program.FRAME)
+    assert loop.router.sounded()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 5.0)
+    assert not loop.router.sounded()
 
 
 def test_a_voice_that_fails_during_a_call_ends_the_loop_at_once():

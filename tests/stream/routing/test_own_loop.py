@@ -14,7 +14,7 @@ class Loop:
         self.now_s = 0.0
         self.mixer = cues.Mixer()
         self.pacer = cues.Pacer(self.mixer, clock=lambda: self.now_s)
-        self.router = CueRouter(cues.load_bank(), self.mixer)
+        self.router = CueRouter(cues.load_bank(), self.mixer, now_samples=lambda: round(self.now_s * 24000))
         self.frames, self.copies = [], []
 
     def pass_s(self, seconds):
@@ -62,3 +62,17 @@ def test_the_waiting_sound_makes_way_for_speech_that_the_router_is_told_of():
     until = loop.mixer.position + loop.pacer.queued_samples
     loop.pass_s(9.0)
     assert [span.start_samples > until for span in working(loop)] == [True]
+
+
+def test_short_turns_that_are_seconds_apart_are_no_burst():
+    loop, heard = Loop(), []
+    loop.router.tell(on_played=lambda played: heard.append(played.cue))
+    for number in range(6):
+        loop.router.begin_turn()
+        loop.router.handle(ToolCallStart("set_lamp", str(number)))
+        loop.pass_s(0.4)
+        loop.router.handle(ToolResult(tool_name="set_lamp", tool_call_id=str(number), is_error=True, content=""))
+        loop.router.end_stream()
+        loop.pass_s(4.0)  # the output stands still
+    assert heard == ["tool_call", "error"] * 6
+    assert not loop.router.sounded()
