@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from stream.checks import check_number, check_whole_number
 from stream.errors import StreamValueError
 from stream.events import ServiceEvent, StreamFailed
+from stream.readers.formats.failures import LONGEST_MESSAGE
 
 __all__ = ["Part", "Retries", "refused_part", "with_retries"]
 
@@ -24,7 +25,7 @@ TRANSIENT_CODES = frozenset({
 })  # fmt: skip
 
 REFUSAL_STATUS = frozenset({400, 404, 422, 500, 501})
-Part: TypeAlias = Literal["tool_choice", "tools", "think_value", "thinking"]
+Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value"]
 # A refused field, up to its name, which may stand in a list of names.
 _FIELD = (
     r"\b(unsupported|unrecognized|unknown|extra|unexpected) (\w+ ){0,2}"
@@ -38,12 +39,42 @@ _NOT_TAKEN = (
 )
 # A path that goes on after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
 _ENDS = r"\b(?!['\"]?(\.\w|\[|, ?\d))"
-# As servers word it: tests/stream/services/test_refusals.py has the whole sentences.
+# A fault in a tool, a message or a schema may name a property as a field of ours is named.
+_ELSEWHERE = r"\bproperties\b|\bschema for\b|\b(tools|functions|messages)\b['\"]?(\.\w|\[| ?->|, ?['\"]?\d)"
+# Words between a field and what is said of its value: no other field, and no end of an object, which may quote a body.
+_BETWEEN = (
+    r"([^\w{}]+(?!\w*[a-z]_(?!error)|(messages?|models?|tools?|functions?|temperature|stream|seed|stop|format)\b)\w+){0,8}?"
+    r"[^\w{}]+"
+)
+_SAID_BEFORE = (
+    r"\b(invalid|unsupported|unexpected|unknown|unmapped|incorrect(ly)?|incompatible|expected|validation error"
+    r"|not match any variant)"
+)
+_SAID_AFTER = (
+    r"((must|should|can|may)( only| either)? be|expected|unexpected value|invalid|not a valid|not valid"
+    r"|(supported|valid|allowed|accepted) (\w+ )?(values|types|levels|options))\b"
+)
+
+
+def _of_value(names: str) -> str:
+    """A pattern for the refusal of a field's value, in any words that name the field beside it."""
+    said = rf"{_SAID_BEFORE}{_BETWEEN}({names})|({names}){_BETWEEN}{_SAID_AFTER}"
+    return rf"\A(?!.*({_ELSEWHERE})).*?({said})"
+
+
+_CHOICE = r"\btool[_ ]?choice(param)?\b"
+_AMOUNT = r"['\"`]?\b(none|minimal|low|medium|high|xhigh|max|true|false)\b['\"`]?"
+_THINK = (
+    r"\b(reasoning|thinking)[_. ]?(effort|level|value)\b|\benable_thinking\b|\bthink\b(?=['\"`:\n]| value\b| must be\b)"
+)
+# As servers word it: tests/stream/services/test_refusals.py has the whole sentences. A field that is refused is looked
+# for before its value, because it is remembered.
 REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
     "tool_choice": re.compile(
         rf"(support|unsupported)\b.{{0,60}}\btool_choice\b|{_FIELD}tool_choice\b"
-        r"|\btool_choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b"
-        r"|\btool_choice\b.{0,20} is incompatible with thinking\b|\bthinking may not be enabled when tool_choice\b",
+        r"|\btool[_ ]choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b"
+        r"|\btool_choice\b.{0,20} is incompatible with thinking\b|\bthinking may not be enabled when tool_choice\b"
+        rf"|{_of_value(_CHOICE)}",
         re.IGNORECASE | re.DOTALL,
     ),
     "tools": re.compile(
@@ -55,14 +86,17 @@ REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
         rf"|{_FIELD}(tools|tool_choice|functions){_ENDS}|(?<!\d )\b(tools|tool_choice|functions){_ENDS}{_NOT_TAKEN}",
         re.IGNORECASE | re.DOTALL,
     ),
-    "think_value": re.compile(
-        r"\bthink value .{1,20} is not supported|(unsupported|invalid) value\b.{0,20}\b(think|reasoning_effort)\b",
+    "thinking": re.compile(
+        rf"does not support (thinking|reasoning)(?!.?(effort|level)\W+{_AMOUNT})"
+        r"|(?<!with )(thinking|reasoning(_effort)?)[`'\"]? (is|are) not (supported|enabled)"
+        r"|does not support parameters?:? (\[[^\]]*)?['\"`]?\b(thinking|reasoning_?effort)\b"
+        rf"|{_FIELD}(think|reasoning_effort)\b|\b(think|reasoning_effort){_NOT_TAKEN}",
         re.IGNORECASE | re.DOTALL,
     ),
-    "thinking": re.compile(
-        r"does not support (thinking|reasoning)|(thinking|reasoning(_effort)?)[`'\"]? (is|are) not supported"
-        r"|does not support parameters: \[[^\]]*\b(thinking|reasoning_effort)\b"
-        rf"|{_FIELD}(think|reasoning_effort)\b|\b(think|reasoning_effort){_NOT_TAKEN}",
+    "think_value": re.compile(
+        rf"(value|effort|level)\W{{1,4}}{_AMOUNT} (is )?not supported|does not support reasoning.effort\W+{_AMOUNT}"
+        r"|\bwith reasoning_effort are not supported|\b(reasoning|thinking)\b.{0,50}\bcannot be (disabled|turned off)"
+        rf"|{_of_value(_THINK)}",
         re.IGNORECASE | re.DOTALL,
     ),
 }
@@ -150,4 +184,5 @@ def refused_part(failed: StreamFailed, parts: Collection[Part]) -> Part | None:
     """
     if failed.status not in REFUSAL_STATUS:
         return None
-    return next((part for part in REFUSAL_WORDS if part in parts and REFUSAL_WORDS[part].search(failed.message)), None)
+    said = failed.message[:LONGEST_MESSAGE]  # an error in a stream is as long as its server likes
+    return next((part for part in REFUSAL_WORDS if part in parts and REFUSAL_WORDS[part].search(said)), None)

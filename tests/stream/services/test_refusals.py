@@ -37,17 +37,107 @@ OF_THINKING = {
     "Ollama": (400, {"error": '"gemma3" does not support thinking'}),
     "LiteLLM": (400, {"error": {"message": LITELLM.format("reasoning_effort")}}),
 }
-# https://github.com/ollama/ollama/blob/main/server/routes.go, and OpenAI's models that take some efforts alone.
+# Words of a 400, or a status and a body. Sources: issues of the repositories on GitHub, beside each.
 OF_A_VALUE = {
-    "Ollama": 'think value "high" is not supported for this model',
-    "OpenAI": "Unsupported value: 'reasoning_effort' does not support 'high' with this model.",
+    "Ollama, of a model": 'think value "high" is not supported for this model',  # musistudio/claude-code-router 1093
+    # ollama/ollama, api/types.go
+    "Ollama, of a word": (
+        400,
+        {"error": 'invalid think value: "max" (must be "high", "medium", "low", true, or false)'},
+    ),
+    "Ollama, of a type": 'think must be a boolean or string ("high", "medium", "low", true, or false)',
+    # diegosouzapw/OmniRoute 10160
+    "Ollama, /v1": 'invalid reasoning value: \'max\' (must be "high", "medium", "low", or "none")',
+    "OpenAI": "Unsupported value: 'reasoning_effort' does not support 'high' with this model.",  # Kilo-Org/cloud 3807
+    # Wei-Shaw/sub2api 1001
+    "OpenAI, without the field": "Unsupported value: 'xhigh' is not supported with the 'gpt-5.1' model. Supported"
+    " values are: 'none', 'low', 'medium', and 'high'.",
+    # pipecat-ai/pipecat 4043: with other tools, or none, the effort may be taken
+    "OpenAI, with tools": "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.",
+    # architects-toolkit/SmartHopper 647
+    "Mistral": (
+        400,
+        {
+            "object": "error",
+            "message": "reasoning_effort='medium' is not supported for this model. Must be one of "
+            "(<ReasoningEffort.none: 'none'>, <ReasoningEffort.high: 'high'>)",
+            "code": "3051",
+        },
+    ),
+    "Groq": "`reasoning_effort` must be one of `none` or `default`",  # earendil-works/pi 1745
+    # VicBilibily/GCMP 384
+    "DashScope": "'reasoning_effort' must be one of: 'none', 'minimal', 'low', 'medium', 'high', 'xhigh'",
+    # continuedev/continue 9981, Tencent/WeKnora 682
+    "qwen3-next": "Expected 'reasoning_effort' to be one of: 'high', 'low', 'medium', 'minimal'; found 'none'.",
+    # router-for-me/CLIProxyAPI 1307
+    "Kimi": "Validation error for `reasoning_effort`: expected one of `'low' | 'medium' | 'high'`, received `'xhigh'`.",
+    # router-for-me/CLIProxyAPI 1572
+    "SGLang": "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': "
+    "\"Input should be 'low', 'medium' or 'high'\", 'input': 'xhigh'}",
+    # The same of FastAPI, without a server's own words.
+    "FastAPI": (
+        422,
+        {"detail": [{"type": "literal_error", "loc": ["body", "think"], "msg": "Input should be 'low' or 'high'"}]},
+    ),
+    # ctrl-space-labs/gendox-core 480
+    "Gemini": "Invalid reasoning_effort: minimal.\nValid values are: high, low, medium, none",
+    # jenslys/opencode-gemini-auth 14
+    "Vertex": "Unable to submit request because thinking_level MEDIUM is not supported by this model.",
+    "LiteLLM": "litellm.APIConnectionError: Invalid reasoning effort: xhigh",  # BerriAI/litellm 40748
+    # ls1intum/edutelligence 749, from the template of Qwen3.8
+    "a chat template": (
+        500,
+        {"error": {"message": "Unexpected reasoning effort high. Supported types are xhigh and low."}},
+    ),
+    "CLIProxyAPI": 'level "max" not supported, valid levels: low, medium, high, xhigh',  # nguyenphutrong/quotio 287
+    # earendil-works/pi 8454: `think=False`
+    "OpenRouter": "Reasoning is mandatory for this endpoint and cannot be disabled.",
 }
 OF_CHOICE = {
     "OpenAI": "Unsupported value: 'tool_choice' does not support 'required' with this model.",
+    "OpenAI, as a path": "'$.tool_choice' is invalid.",  # langchain-ai/langchain 16767
     "OpenRouter": OPENROUTER,
-    "DeepSeek": "deepseek-reasoner does not support this tool_choice",
-    "Kimi": "tool_choice 'specified' is incompatible with thinking enabled",
+    "DeepSeek": "deepseek-reasoner does not support this tool_choice",  # can1357/oh-my-pi 945
+    "Kimi": "tool_choice 'specified' is incompatible with thinking enabled",  # can1357/oh-my-pi 1077
     "Anthropic": "Thinking may not be enabled when tool_choice forces tool use.",
+    # cloudwego/eino 994
+    "DashScope": "The tool_choice parameter does not support being set to required or object in thinking mode",
+    # lmstudio-ai/lmstudio-bug-tracker 670
+    "LM Studio": (400, {"error": "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"}),
+    # 567-labs/instructor 1766
+    "Cerebras": (
+        400,
+        {
+            "message": "Unsupported tool_choice: type='function' function=ChoiceObjectFunction(name='Steps'). "
+            "Expected 'auto' or 'none'.",
+            "type": "invalid_request_error",
+            "param": "tool_choice",
+            "code": "wrong_api_format",
+        },
+    ),
+    "vLLM": '`tool_choice` must either be a named tool, "auto", or "none".',  # vllm-project/vllm 12834
+    # vllm-project/vllm 24232
+    "vLLM 0.9": 'Invalid value for `tool_choice`: required! Only named tools, "none" or "auto" are supported.',
+    # vllm-project/vllm 10567
+    "vLLM, of a form": "[{'type': 'value_error', 'loc': ('body',), 'msg': 'Value error, Incorrectly formatted"
+    ' `tool_choice`. Should be like `{"type": "function", "function": {"name": "my_function"}}`\'}]',
+    "mlx-openai-server": (500, {"error": {"message": "Tool choice must be 'auto' when tools are provided."}}),  # its 49
+    "llama-server": "Invalid tool_choice: required",  # ggml-org/llama.cpp, common/chat.cpp
+    # Xerxes-2/clewdr 126
+    "clewdr": 'Failed to deserialize the JSON body into the target type: tool_choice: invalid type: string "auto",'
+    " expected internally tagged enum ToolChoice at line 1 column 32671",
+    # ai-dynamo/dynamo 10963
+    "Dynamo": "Failed to deserialize the JSON body into the target type: data did not match any variant of untagged"
+    " enum ToolChoiceParam at line 1 column 833",
+    # The same of FastAPI, without a server's own words.
+    "FastAPI": (
+        422,
+        {
+            "detail": [
+                {"type": "literal_error", "loc": ["body", "tool_choice"], "msg": "Input should be 'auto' or 'none'"}
+            ]
+        },
+    ),
 }
 OTHERS = {
     "unknown model": (404, {"error": {"message": "model 'tools' not found, try pulling it first"}}),
@@ -95,6 +185,20 @@ NO_REFUSALS = [
     "Invalid value: unknown model; see https://host/docs/functions",
     "unexpected end of the think block",
     "I think the server is unexpected",
+    "I think the value must be one of 3",
+    "model 'reasoning_effort' not found",
+    "This model's maximum context length is 8192 tokens. However, your request has 9000 (reasoning_effort=high)",
+    "Invalid schema for function 'f': In context=('properties', 'tool_choice'), 'required' must be an array",
+    "Invalid schema for response_format 'plan': In context=('properties', 'reasoning_effort'), 'type' must be a string",
+    "tools.0.function.parameters.reasoning_effort: Input should be 'low'",
+    '[{"type": "literal_error", "loc": ["body", "messages", 0, "tool_choice"], "msg": "Input should be \'auto\'"}]',
+    "Invalid 'messages[0].content': expected a string; reasoning_effort must be set, too",
+    '[{"loc": ["body", "user"], "input": {"tool_choice": "none", "think": "high"}}, {"msg": "Input should be 0"}]',
+    "When using `tool_choice`, `tools` must be set.",
+    "Unsupported value: 'temperature' does not support 0.2 with this model when reasoning_effort is set",
+    "`temperature` may only be set to 1 when thinking is enabled",
+    "When reasoning_effort is set, temperature must be 1",
+    "`max_tokens` must be greater than `thinking.budget_tokens`",  # Anthropic
 ]
 REFUSALS = {
     "Unrecognized request argument supplied: tools": "tools",
@@ -113,13 +217,23 @@ REFUSALS = {
     "Unrecognized request argument supplied: tool_choice": "tool_choice",
     "Unrecognized request argument supplied: reasoning_effort": "thinking",
     "think: Extra inputs are not permitted": "thinking",
+    "unknown field `reasoning_effort`, expected one of `model`, `messages`": "thinking",
+    "Model grok-4-latest does not support parameter reasoningEffort.": "thinking",  # BerriAI/litellm 16265
+    "non-reasoning model does not support reasoning_effort": "thinking",  # lambda-symbolics/autolith 25
+    "reasoning_effort is not enabled for this model": "thinking",
+    "This model does not support reasoning effort 'none'": "think_value",
 }
 
 
 @pytest.mark.parametrize("words", [*NO_REFUSALS, *REFUSALS])
 def test_a_part_was_refused_if_the_servers_words_name_the_field_or_the_ability(words):
     failed = StreamFailed(words, status=400)
-    assert refused_part(failed, ("tool_choice", "tools", "think_value", "thinking")) == REFUSALS.get(words)
+    assert refused_part(failed, ("tool_choice", "tools", "thinking", "think_value")) == REFUSALS.get(words)
+
+
+def refusal_of(words):
+    """The status and the body of an answer."""
+    return words if isinstance(words, tuple) else (400, {"error": {"message": words}})
 
 
 class Refusing:
@@ -168,7 +282,7 @@ def test_a_server_that_refuses_to_think_so_is_asked_again_without_it(endpoint, s
 @BOTH
 @pytest.mark.parametrize("server", OF_A_VALUE)
 def test_a_refused_amount_of_thinking_is_left_out_of_that_request_and_the_next_one_asks_for_its_own(endpoint, server):
-    refusing_value = Refusing(400, {"error": {"message": OF_A_VALUE[server]}}, {"think", "reasoning_effort"})
+    refusing_value = Refusing(*refusal_of(OF_A_VALUE[server]), {"think", "reasoning_effort"})
     exchange = chat(refusing_value, endpoint=endpoint, think="high", wrap=Twice)
     assert exchange.text == "Hello." * 2
     assert [bool({"think", "reasoning_effort"} & set(body)) for body in exchange.bodies] == [True, False] * 2
@@ -178,13 +292,30 @@ def test_a_refused_amount_of_thinking_is_left_out_of_that_request_and_the_next_o
 @pytest.mark.parametrize("server", OF_CHOICE)
 @pytest.mark.parametrize("choice", ["required", "read_file"])
 def test_a_refused_choice_is_left_out_of_that_request_and_the_tools_stay(endpoint, server, choice):
-    refusing_choice = Refusing(400, {"error": {"message": OF_CHOICE[server]}}, {"tool_choice"})
+    refusing_choice = Refusing(*refusal_of(OF_CHOICE[server]), {"tool_choice"})
     exchange = chat(refusing_choice, endpoint=endpoint, tools=TOOLS, tool_choice=choice, wrap=Twice)
     assert exchange.text == "Hello." * 2
     assert exchange.of(ToolsLeftOut) == []
     assert ["tool_choice" in body for body in exchange.bodies] == [True, False] * 2
     wanted = ["list_directory", "read_file"] if choice == "required" else ["read_file"]
     assert [[tool["function"]["name"] for tool in body["tools"]] for body in exchange.bodies] == [wanted] * 4
+
+
+@BOTH
+def test_an_error_of_another_field_of_a_request_that_thinks_and_chooses_is_passed_on(endpoint):
+    fault = (
+        400,
+        {"error": {"message": "Invalid schema for function 'f': In context=('properties', 'think'), it must be"}},
+    )
+    refusing_all = Refusing(*fault, {"tools"})
+    exchange = chat(refusing_all, endpoint=endpoint, tools=TOOLS, tool_choice="required", think="high")
+    assert [type(event) for event in exchange.events] == [StreamFailed]
+    assert len(exchange.bodies) == 1
+
+
+def test_a_refusal_is_looked_for_in_the_beginning_of_an_error_alone():
+    failed = StreamFailed("does not support parameters: [" * 20_000, status=400)
+    assert refused_part(failed, ("tool_choice", "tools", "thinking", "think_value")) is None
 
 
 def test_a_refusal_of_tools_with_a_status_of_a_passing_fault_is_not_sent_again():
