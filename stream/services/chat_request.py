@@ -11,12 +11,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from cues.errors import did_you_mean
 from stream.checks import check_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.request_bodies import sendable
 from stream.services.addresses import Api
 
-__all__ = ["ChatFields", "Message", "Think", "chat_body", "check_request", "present", "text_of", "with_guidance"]
+__all__ = [
+    "ChatFields",
+    "Message",
+    "Think",
+    "chat_body",
+    "check_known",
+    "check_request",
+    "present",
+    "text_of",
+    "with_guidance",
+]
 
 Message: TypeAlias = "Mapping[str, Any]"
 Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
@@ -24,6 +35,14 @@ Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
 DEEPEST_ARGUMENTS = 100
 """Deepest nesting of a call's arguments as an object: less than a body's, which contains them."""
 EFFORTS: dict[object, str] = {False: "none", True: "medium"}  # of OpenAI, for `think`; text is passed unchanged
+
+
+OTHER_NAMES = {"reasoning_effort": "think", "functions": "tools", "function_call": "tool_choice"}
+"""What servers call a field of `chat`."""
+OLLAMA_OPTIONS = {"max_tokens": "num_predict", "max_completion_tokens": "num_predict"} | {
+    name: name for name in ("num_predict", "num_ctx", "seed", "stop", "top_k", "top_p", "min_p")
+}
+"""Fields that Ollama's own endpoint reads in `options`, and their names there."""
 
 
 class ChatFields(TypedDict, total=False):
@@ -37,6 +56,25 @@ class ChatFields(TypedDict, total=False):
     think: Think | None
     extra: Mapping[str, Any] | None
     told: Literal["hide", "run"]
+
+
+def check_known(fields: Mapping[str, object], *own: str) -> None:
+    """Raise a `StreamTypeError` for a field that `chat` does not know; `own` are more fields of the caller's.
+
+    >>> check_known({"tempreature": 0.2})
+    Traceback (most recent call last):
+    stream.errors.StreamTypeError: chat has no field 'tempreature'; did you mean 'temperature'? \
+Other fields of the body go into `extra`, as extra={'tempreature': …}
+    """
+    known = ["messages", "tools", *own, *ChatFields.__annotations__]
+    for name in fields:
+        if name in known:
+            continue
+        other, option = OTHER_NAMES.get(name), OLLAMA_OPTIONS.get(name)
+        near = f"; did you mean {other!r}?" if other else "" if option else did_you_mean(name, known)
+        ollama = f", for /api/chat as extra={{'options': {{{option!r}: …}}}}" if option else ""
+        way = f"Other fields of the body go into `extra`, as extra={{{name!r}: …}}{ollama}"
+        raise StreamTypeError(f"chat has no field {name!r}{near or '.'} {way}")
 
 
 def check_request(messages: Sequence[Message], fields: ChatFields) -> None:

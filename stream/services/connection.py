@@ -27,7 +27,7 @@ from stream.services.addresses import (
     local_address,
     normalize_model,
 )
-from stream.services.chat_request import ChatFields, Message, chat_body, check_request, with_guidance
+from stream.services.chat_request import ChatFields, Message, chat_body, check_known, check_request, with_guidance
 from stream.services.endpoint import Endpoint
 from stream.services.models import (
     ModelCapabilities,
@@ -207,15 +207,17 @@ class Connection:
         think : bool, {"low", "medium", "high", "max"} or None
             Whether, or how much, a reasoning model thinks.
         extra : Mapping or None
-            Further fields of the body; they override all others. `options` of Ollama are merged one by one.
+            Further fields of the body, such as `max_tokens`; they override all others. `options` of Ollama are merged
+            one by one.
         told : {"hide", "run"}
             From `ToolRunner` for a `Recovery`: what becomes of calls that the model only tells of. It is not sent.
 
         Raises
         ------
         StreamValueError, StreamTypeError
-            If a parameter cannot be sent.
+            If a parameter is unknown, or cannot be sent.
         """
+        check_known(fields)
         wanted, choice, named = as_tools(tools), None, None
         if wanted:
             choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in wanted))

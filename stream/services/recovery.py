@@ -25,7 +25,7 @@ from stream.events import (
     Usage,
 )
 from stream.services.attempts import Attempts, Position
-from stream.services.chat_request import ChatFields, Message, with_guidance
+from stream.services.chat_request import ChatFields, Message, check_known, with_guidance
 from stream.services.runner import ToolRunner
 from stream.services.source import ChatSource, Wrapper
 from stream.services.tiers import ToolTiers
@@ -107,6 +107,7 @@ class Recovery(Wrapper):
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, retries included."""
+        check_known(fields)
         first_s, end = 0.0, list[ServiceEvent]()
         for number, (how, ask) in enumerate(self._ways(messages, tuple(tools or ()), fields), 1):
             if how:

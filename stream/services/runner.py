@@ -14,7 +14,7 @@ from stream.known_tools import SERVER_TOOLS
 from stream.redaction import logged_arguments, logged_name
 from stream.services.answer import Answer, run_tool, words_of
 from stream.services.attempts import Attempts
-from stream.services.chat_request import ChatFields, Message
+from stream.services.chat_request import ChatFields, Message, check_known
 from stream.services.source import ChatSource, Wrapper
 from stream.services.tool import ToolLike, as_tools
 from stream.services.validation import Strictness, Validator
@@ -143,6 +143,7 @@ class ToolRunner(Wrapper):
             As in `Connection.chat`; `tool_choice` applies to the first round only, so that a forced call can end,
             but `"none"` to all: a call that comes all the same is not run.
         """
+        check_known(fields, "added")
         history, offered = list(messages), self.tools if tools is None else as_tools(tools)
         rounds, answer = self._rounds or ROUNDS[self.capabilities.multi_turn], Answer()
         wanted = fields.get("parallel_tool_calls")

@@ -17,7 +17,7 @@ from stream.checks import are_texts
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import ServiceEvent
 from stream.redaction import logged_list
-from stream.services.chat_request import ChatFields, Message, text_of
+from stream.services.chat_request import ChatFields, Message, check_known, text_of
 from stream.services.learned import GENERAL, learned_tier
 from stream.services.source import ChatSource, Wrapper
 from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
@@ -238,6 +238,7 @@ class ToolTiers(Wrapper):
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; the tools to offer are chosen from `tools`."""
+        check_known(fields)
         every = self._tools if tools is None else as_tools(tools)
         wanted = set[str]()
         for question in (text_of(message) for message in reversed(messages) if message.get("role") == "user"):

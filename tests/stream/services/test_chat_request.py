@@ -76,6 +76,56 @@ def test_a_field_that_cannot_be_sent_is_refused_before_anything_is_sent(fields, 
         chat("ollama-plain-text", **fields)
 
 
+class Asked:
+    """A server that says hello, and keeps the requests."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self):
+        self.requests = []
+
+    def answer(self, path, request):
+        self.requests.append(request)
+        return says([["say", "Hello."]]).answer(path, request)
+
+
+LAYERS = {
+    "connection": lambda connection: connection,
+    "runner": lambda connection: stream.ToolRunner(connection, TOOLS),
+    "recovery": stream.services.Recovery,
+    "tiers": stream.services.ToolTiers,
+    "all": lambda connection: stream.ToolRunner(stream.services.ToolTiers(stream.services.Recovery(connection)), TOOLS),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("tempreature", r"no field 'tempreature'; did you mean 'temperature'\? .* extra=\{'tempreature': …\}"),
+        ("tool", r"no field 'tool'; did you mean 'tools'\?"),
+        ("reasoning_effort", r"no field 'reasoning_effort'; did you mean 'think'\?"),
+        ("max_tokens", r"extra=\{'max_tokens': …\}, for /api/chat as extra=\{'options': \{'num_predict': …\}\}"),
+        ("keep_alive", r"no field 'keep_alive'\. .* extra=\{'keep_alive': …\}"),
+    ],
+)
+def test_an_unknown_field_raises_in_every_layer_with_a_known_name_and_the_way_to_send_it(endpoint, layer, name, says):
+    server = Asked()
+    with pytest.raises(StreamTypeError, match=says):
+        chat(server, endpoint=endpoint, wrap=LAYERS[layer], **{name: 1})
+    assert server.requests == []
+
+
+@BOTH
+@pytest.mark.parametrize("layer", LAYERS)
+def test_every_known_field_passes_each_layer(endpoint, layer):
+    fields = {"temperature": 0.2, "think": "low", "format": "json", "extra": {"seed": 7}, "parallel_tool_calls": True}
+    server = Asked()
+    chat(server, endpoint=endpoint, wrap=LAYERS[layer], told="hide", tool_choice="auto", response_format=None, **fields)
+    assert [request["seed"] for request in server.requests] == [7]
+
+
 @pytest.mark.parametrize("message", [{"content": [{"type": "text"}]}, {"tool_calls": [{}]}, {"content": 5}], ids=str)
 def test_a_message_in_no_known_form_is_refused(message):
     with pytest.raises(StreamTypeError, match="a message is not in OpenAI's form"):

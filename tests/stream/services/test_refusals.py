@@ -186,6 +186,7 @@ NO_REFUSALS = [
     "unexpected end of the think block",
     "I think the server is unexpected",
     "I think the value must be one of 3",
+    "Request contains an invalid argument.",  # Gemini, of any field
     "model 'reasoning_effort' not found",
     "This model's maximum context length is 8192 tokens. However, your request has 9000 (reasoning_effort=high)",
     "Invalid schema for function 'f': In context=('properties', 'tool_choice'), 'required' must be an array",
