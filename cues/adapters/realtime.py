@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from cues.adapters._paced import PacedOptions, PacedWriter
+from cues.adapters._realtime_asking import Asking, response_id_of
 from cues.arrays import Samples
 from cues.signal.pcm import float_of_pcm16
-from stream.events import AudioDelta, Event, Interrupted, ToolResult
+from stream.events import AudioDelta, Event, Interrupted, ToolCallEnd, ToolResult
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.realtime import RealtimeReader
 
@@ -22,7 +23,6 @@ __all__ = ["PacedOptions", "RealtimeCues", "SpokenItem"]
 _FADE_MS = 30.0
 _LOWEST_HZ, _HIGHEST_HZ = 8000, 192_000  # At a rate of 1 Hz, a second of bytes lasts for hours.
 _AUDIO_ENDS = ("response.output_audio.done", "response.audio.done", "response.done")
-_RESPONSE = ("response.created", "response.done")
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class RealtimeCues(PacedWriter):
         self._items: deque[SpokenItem] = deque(maxlen=64)
         self._n_pushed = 0
         self._is_answered = True  # whether the server answers at the end of the user's words, unasked
-        self._has_response = False
+        self._asking = Asking()
         self._response_id = ""  # of the latest audio; another response may end meanwhile, as one out of band
 
     async def feed(self, event: Any) -> list[Event]:
@@ -87,34 +87,41 @@ class RealtimeCues(PacedWriter):
         kind = text_of(fields.get("type"))
         if session := fields_of(fields.get("session")):
             self._is_answered = _creates_responses(session, self._is_answered)
-        if kind in _RESPONSE:
-            self._has_response = kind == _RESPONSE[0]
-        is_question = kind == _RESPONSE[0] or (kind == "input_audio_buffer.speech_stopped" and self._is_answered)
+        self._asking.note(kind, fields)  # at once: a barge-in waits for the socket, and a tool may end meanwhile
+        is_question = kind == "response.created" or (kind == "input_audio_buffer.speech_stopped" and self._is_answered)
         if is_question and self.router.phase == "done":
             self.router.begin_turn()
         events = self._reader.feed(fields)
         for told in events:
             await self._take(told, fields)
-        if kind == "error" and not (self._has_response or self.router.waits):
+        if kind == "error" and not (self._asking.has_response or self.router.waits):
             self.router.end_stream()  # No answer comes; one that does all the same begins a turn.
         if kind in _AUDIO_ENDS and not self._is_of_another(fields):
             self._push(self._paced.rest_at_own_rate())
             self._paced.end()
             for item in self._items:
                 item.odd_byte = b""
+        await self._ask_if_due()
         return events
 
     async def result(self, call_id: str, output: str, *, is_error: bool = False, respond: bool = True) -> None:
-        """Send a tool's output to the server and ask for the answer; the outcome sounds.
+        """Send a tool's output to the server, at once; the outcome sounds.
 
-        `respond=False` only adds the output, for further calls of the same response.
+        The answer is asked for once: when the response that made the call is done, and each of its calls that is
+        `"ok"` has a result. So give one for a tool that failed or was canceled, too. While another response goes on,
+        `response.create` waits for its end. Once the user has begun to speak, none is sent: the next response answers.
+        `respond=False` wants no answer to this output.
         """
         self.router.handle(ToolResult(tool_name="", tool_call_id=call_id, is_error=is_error, content=output))
         if self._send is not None:
             item = {"type": "function_call_output", "call_id": call_id, "output": output}
             await self._send({"type": "conversation.item.create", "item": item})
-            if respond:
-                await self._send({"type": "response.create"})
+            self._asking.sent(call_id, respond=respond)
+            await self._ask_if_due()
+
+    async def _ask_if_due(self) -> None:
+        if self._send is not None and self._asking.is_due():
+            await self._send({"type": "response.create"})
 
     async def barge_in(self) -> None:
         """Fade out, drop the rest of the answer, and truncate it at the server."""
@@ -141,6 +148,9 @@ class RealtimeCues(PacedWriter):
         match told:
             case AudioDelta():
                 self._speak(told, fields)
+            case ToolCallEnd():
+                runs = told.status == "ok" and not told.told
+                self._asking.called(told.tool_call_id, response_id_of(fields), runs=runs)
             case Interrupted():
                 await self.barge_in()
                 return
@@ -152,7 +162,7 @@ class RealtimeCues(PacedWriter):
         if last is None or (last.content_index != index and not last.cut):
             last = SpokenItem(item_id, index, self._n_pushed, self._n_pushed)
             self._items.append(last)
-        rate, self._response_id = _rate_of(audio.mime), _response_id(fields)
+        rate, self._response_id = _rate_of(audio.mime), response_id_of(fields)
         if not last.cut and _LOWEST_HZ <= rate <= _HIGHEST_HZ:
             pcm = last.odd_byte + audio.pcm
             even = len(pcm) // 2 * 2
@@ -162,15 +172,11 @@ class RealtimeCues(PacedWriter):
 
     def _is_of_another(self, fields: Mapping[str, Any]) -> bool:
         """Whether an event belongs to another response than the latest audio."""
-        return self._response_id not in ("", _response_id(fields) or self._response_id)
+        return self._response_id not in ("", response_id_of(fields) or self._response_id)
 
     def _push(self, samples: Samples) -> None:
         self._paced.push(samples)
         self._n_pushed += len(samples)
-
-
-def _response_id(fields: Mapping[str, Any]) -> str:
-    return text_of(fields.get("response_id")) or text_of(fields_of(fields.get("response")).get("id"))
 
 
 def _rate_of(mime: str) -> int:

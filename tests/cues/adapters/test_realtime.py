@@ -311,6 +311,127 @@ def test_audio_of_a_rate_or_format_that_cannot_be_played_is_dropped(form):
     converse(script)
 
 
+def steps_of(text):
+    """The steps of a session: `(verb, name, whether an answer is asked for after it)`."""
+    for step in text.split(", "):
+        verb, _, name = step.rstrip("!").partition(" ")
+        yield verb, name, step.endswith("!")
+
+
+def server_events(verb, name, response):
+    """The events of a step; calls are those of the latest `response`."""
+    call = {"id": f"i{name}", "type": "function_call", "call_id": name, "name": "look"}
+    item = {"call_id": name, "type": "function_call_output", "output": "ok"}
+    of = {"response_id": response, "item_id": f"i{name}", "output_index": ord(name[:1] or "-")}
+    part, _, status = name.partition(" ")
+    done = {"id": part, "conversation_id": "c", "output": []}
+    return {
+        "begin": [{"type": "response.created", "response": {"id": name, "conversation_id": "c"}}],
+        "aside": [{"type": "response.created", "response": {"id": name, "conversation_id": None}}],
+        "end": [{"type": "response.done", "response": {**done, "status": status or "completed"}}],
+        "call": [
+            {"type": "response.output_item.added", **of, "item": {**call, "arguments": ""}},
+            {"type": "response.output_item.done", **of, "item": {**call, "arguments": "{}", "status": "completed"}},
+        ],
+        "cut": [{"type": "response.output_item.added", **of, "item": {**call, "arguments": ""}}],
+        "bad": [{"type": "response.output_item.done", **of, "item": {**call, "arguments": "{", "status": "completed"}}],
+        "input": [{"type": f"input_audio_buffer.{name}"}],
+        "error": [{"type": "error", "error": {"type": "server_error", "message": "No."}}],
+        "added": [{"type": "conversation.item.added", "item": item}],
+    }[verb]
+
+
+SPEECH = "input speech_started, input speech_stopped"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param("begin r, call a, end r, result a!, begin s, end s", id="one call"),
+        pytest.param("begin r, call a, result a, end r!, begin s, end s", id="a result before its response is done"),
+        pytest.param("begin r, call a, call b, end r, result a, result b!, begin s", id="two calls"),
+        pytest.param("begin r, call a, result a, call b, end r, result b!", id="a call after the result of another"),
+        pytest.param("begin r, call a, call b, end r, failed a, failed b!", id="tools that fail"),
+        pytest.param("begin r, call a, call b, end r, silent a, result b!", id="one that wants no answer"),
+        pytest.param("begin r, call a, call b, end r, result a, silent b!", id="the last one wants no answer"),
+        pytest.param("begin r, call a, end r, silent a", id="no answer is wanted"),
+        pytest.param("begin r, call a, cut b, result a, end r incomplete!", id="a response that is incomplete"),
+        pytest.param("begin r, call a, cut b, end r cancelled, result a!", id="a response that is canceled"),
+        pytest.param("begin r, call a, end r failed, result a!", id="a response that fails"),
+        pytest.param(
+            "begin r, bad a, call b, end r, result a, result b!", id="a result for a call that cannot be read"
+        ),
+        pytest.param(
+            "begin r, call a, end r, result a!, begin s, call b, end s, result b!, begin t", id="a round more"
+        ),
+        pytest.param("begin r, call a, end r, begin s, result a, end s!", id="a result while another response goes on"),
+        pytest.param(
+            "begin r, call a, end r, begin s, call b, end s, result b!, begin t, result a, end t!",
+            id="a slow tool of an earlier response",
+        ),
+        pytest.param(
+            "begin r, call a, end r, begin s, call b, end s, result a!, result b, begin t, end t!",
+            id="a result just after the question",
+        ),
+        pytest.param(
+            f"begin r, call a, end r, {SPEECH}, result a, begin s, end s", id="a result after the user's words"
+        ),
+        pytest.param("begin r, call a, end r, input speech_started, result a, begin s, end s", id="during them"),
+        pytest.param(
+            f"begin r, call a, call b, end r, result a, {SPEECH}, begin s, end s, result b!", id="between two"
+        ),
+        pytest.param("begin r, call a, input speech_started, end r cancelled, result a, begin s", id="interrupted"),
+        pytest.param(f"begin r, call a, {SPEECH}, end r, result a!", id="words that get no response of their own"),
+        pytest.param("begin r, call a, end r, input speech_started, input cleared, result a!", id="words withdrawn"),
+        pytest.param(f"begin r, call a, end r, {SPEECH}, error, result a!", id="an error in place of the response"),
+        pytest.param("begin r, call a, end r, result a!, error, result b!", id="an error in place of the answer"),
+        pytest.param("begin r, call a, end r, input speech_started, error, result a, begin s", id="an error meanwhile"),
+        pytest.param(f"begin r, call a, end r, {SPEECH}, result a, begin s, added a, end s!", id="an output too late"),
+        pytest.param(f"begin r, call a, end r, {SPEECH}, result a, added a, begin s, end s", id="an output in time"),
+        pytest.param("begin r, call a, result a, aside o, end o, end r!", id="a response out of band"),
+        pytest.param("begin r, call a, end r, aside o, result a!, end o, begin s, end s", id="beside the question"),
+    ],
+)
+def test_the_answer_is_asked_for_once_when_the_response_is_done_and_its_calls_have_results(steps):
+    async def script(voice, clock, sent):
+        response = ""
+        for verb, name, asks in steps_of(steps):
+            response = name if verb == "begin" else response
+            n_sent = len(sent)
+            if verb in ("result", "failed", "silent"):
+                await voice.result(name, "ok", is_error=verb == "failed", respond=verb != "silent")
+                assert sent.pop(n_sent)[1]["item"]["call_id"] == name, "the output itself is sent at once"
+            else:
+                await feed(voice, server_events(verb, name, response))
+            asked = [event["type"] for _, event in sent[n_sent:] if event["type"] != "conversation.item.truncate"]
+            assert asked == ["response.create"] * asks, (verb, name)
+
+    converse(script)
+
+
+def test_a_tool_that_ends_while_a_barge_in_is_being_sent_asks_for_no_answer():
+    """The user speaks: the server makes the next response by itself."""
+
+    async def go():
+        sent, is_writable = [], asyncio.Event()
+
+        async def send(event):
+            sent.append(event["type"])
+            if event["type"] == "conversation.item.truncate":
+                await is_writable.wait()
+
+        voice = RealtimeCues(lambda _: None, send, clock=LoopClock())
+        await feed(voice, [*SPOKEN, *CALL])
+        cut = asyncio.create_task(voice.feed(SPEECH_STARTED))
+        await asyncio.sleep(0)
+        await voice.result(NAMED["item"]["call_id"], "ok")
+        is_writable.set()
+        await cut
+        return sent
+
+    assert run_virtually(go) == ["conversation.item.truncate", "conversation.item.create"]
+
+
 def test_an_output_that_fails_closes_the_mixer_and_ends_who_waits():
     async def go():
         def write(_frame):
