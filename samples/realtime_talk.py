@@ -68,20 +68,34 @@ async def talk(client, question, path):
         item = {"type": "message", "role": "user", "content": content}
         await connection.send({"type": "conversation.item.create", "item": item})
         await connection.send({"type": "response.create"})
-        has_call = False
-        async for server_event in connection:
-            for event in await voice.feed(server_event):
-                if isinstance(event, ToolCallEnd) and event.status == "ok":
-                    has_call = True
-                    await voice.result(event.tool_call_id, await read_folder(**json.loads(event.arguments_json)))
-            if server_event.type == "response.done":
-                if not has_call:
-                    break
-                has_call = False
-        await voice.played()
-        voice.close()
-        await playing
+        tools, has_call = [], False
+        try:
+            async for server_event in connection:
+                for event in await voice.feed(server_event):
+                    if isinstance(event, ToolCallEnd) and event.status == "ok":
+                        has_call = True
+                        tools.append(asyncio.create_task(run_tool(voice, event)))  # aside: the user may speak meanwhile
+                if server_event.type == "response.done":
+                    if not has_call:
+                        break
+                    has_call = False
+            await voice.played()
+        finally:  # a connection that breaks, too, ends the tools and the sound
+            for task in tools:
+                task.cancel()
+            await asyncio.gather(*tools, return_exceptions=True)
+            voice.close()
+            await playing
     tape.save(path, voice.router)
+
+
+async def run_tool(voice, call):
+    """Run the tool of a call and send its output."""
+    try:
+        output, is_error = await read_folder(**json.loads(call.arguments_json)), False
+    except (TypeError, ValueError) as error:  # arguments that do not fit: the model learns of it
+        output, is_error = f"{type(error).__name__}: {error}", True
+    await voice.result(call.tool_call_id, output, is_error=is_error)
 
 
 async def talk_with_agents(config, question, path):
@@ -116,11 +130,12 @@ async def server(socket):
     async def say(kind, **fields):
         await socket.send(json.dumps({"type": kind, "event_id": "e", **fields}))
 
+    has_called = False
     async for message in socket:
-        event = json.loads(message)
-        if event["type"] != "conversation.item.create":
+        if json.loads(message)["type"] != "response.create":
             continue
-        if event["item"]["type"] == "message":
+        if not has_called:
+            has_called = True
             call = {"id": "i1", "type": "function_call", "call_id": "c1", "name": "read_folder", "arguments": ""}
             place = {"response_id": "r1", "output_index": 0}
             await say("response.created", response={"id": "r1", "object": "realtime.response"})

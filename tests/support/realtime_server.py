@@ -64,6 +64,10 @@ class RealtimeServer:
         self._playing.cancel()
         await self._socket.send(json.dumps(event))
 
+    async def hang_up(self):
+        """Break the connection."""
+        self._socket.transport.abort()
+
     async def _play(self, socket):
         awaited = Counter()
         for step in self._script:

@@ -11,11 +11,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from openai import AsyncOpenAI
+from websockets.exceptions import ConnectionClosedError
 
 import cues.adapters
 import stream
 from stream.events import Finish, TextDelta, ToolCallStart
 from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS
+from tests.support.realtime_server import RealtimeServer, recorded, renamed, spoken
 from tests.support.turns import chunks_with_a_call
 
 PAGES = sorted(Path(cues.adapters.__file__).parent.glob("*.md"))
@@ -113,25 +116,82 @@ def test_the_lines_for_a_track_give_frames():
     assert asyncio.run(first()).sample_rate == 48000
 
 
-def test_the_lines_for_realtime_play_a_call_and_send_its_result():
-    from tests.support.realtime_server import recorded
+def realtime_round(n_calls):
+    """The events of a response with that many calls, up to its end; and that end."""
+    begun, *call, done = recorded("openai-tool-round.jsonl")[4:23]
+    calls = [event for number in range(n_calls) for event in renamed(call, number)]
+    return [begun, *({**event, "response_id": begun["response"]["id"]} for event in calls)], done
 
-    frames, sent = [], []
 
-    class Connection:
-        async def send(self, event):
-            sent.append(event["type"])
+def talk_at(script, run_tool, follow):
+    """The page's loop with the package's client: what it sends until `follow(server)` closes its connection."""
+    frames = []
 
-        async def __aiter__(self):
-            for event in recorded("openai-tool-round.jsonl"):
-                yield event
+    async def go():
+        async with RealtimeServer(script) as server:
+            client = AsyncOpenAI(api_key="none", websocket_base_url=server.url)
+            async with asyncio.timeout(20), client, client.realtime.connect(model="m") as connection:
+                others = asyncio.all_tasks()
+                talking = asyncio.create_task(block("realtime")["talk"](connection, frames.append, run_tool))
+                await follow(server)
+                await server.hang_up()
+                with pytest.raises(ConnectionClosedError):
+                    await talking
+                assert asyncio.all_tasks() <= others, "nothing is left"
+        return server.received
 
-    async def run_tool(event):
-        return event.tool_name
-
-    asyncio.run(block("realtime")["talk"](Connection(), frames.append, run_tool))
-    assert sent == ["conversation.item.create", "response.create"]
+    received = asyncio.run(go())
     assert {len(frame) for frame in frames} == {480}
+    return received
+
+
+def test_the_lines_for_realtime_ask_once_for_the_answer_to_two_calls():
+    events, done = realtime_round(2)
+
+    async def run_tool(call):
+        return call.tool_name
+
+    async def follow(server):
+        await server.has("response.create")
+
+    outputs = ["conversation.item.create"] * 2
+    received = talk_at([*events, *outputs, done], run_tool, follow)
+    assert [event["type"] for event in received] == [*outputs, "response.create"]
+
+
+def test_the_lines_for_realtime_send_the_failure_of_a_tool():
+    events, done = realtime_round(1)
+
+    async def run_tool(_call):
+        raise KeyError("city")
+
+    async def follow(server):
+        await server.has("response.create")
+
+    output, _ = talk_at([*events, done], run_tool, follow)
+    assert output["item"]["output"] == "KeyError: 'city'"
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["that ends", "that hangs"])
+def test_the_lines_for_realtime_notice_the_user_during_a_tool(ends):
+    spoken_turn = spoken(recorded("openai-spoken-turn.jsonl"), np.full(24000, 0.1, np.float32))
+    events, done = realtime_round(1)
+    barge_in = {"type": "input_audio_buffer.speech_started", "event_id": "e", "item_id": "i", "audio_start_ms": 9000}
+    may_end = asyncio.Event()
+
+    async def run_tool(call):
+        await may_end.wait()
+        return call.tool_name
+
+    async def follow(server):
+        await server.has("conversation.item.truncate")
+        if ends:
+            may_end.set()
+            await server.has("conversation.item.create")
+
+    received = talk_at([*spoken_turn, *events, done, barge_in], run_tool, follow)
+    kinds = ["conversation.item.truncate", "conversation.item.create"]
+    assert [event["type"] for event in received] == kinds[: 1 + ends]
 
 
 def test_the_lines_for_the_agents_sdk_end_with_their_session():
@@ -157,7 +217,6 @@ def test_the_lines_for_the_agents_sdk_end_with_their_session():
 def test_the_lines_for_the_voice_pipeline_speak_an_answer():
     from agents import set_tracing_disabled
     from agents.voice.testing import ScriptedSTTModel, ScriptedTTSModel
-    from openai import AsyncOpenAI
 
     from stream.replay.scenarios import Scenario
     from stream.replay.server import ReplayServer
