@@ -176,7 +176,9 @@ class Table:
         if self.begins_call(half, fresh=fresh):
             return True
         half = normalize(half)
-        return (fresh or half.startswith(("<|", "</"))) and (
+        if half.startswith(("<|", "</|")):  # a bar decorates no word of people
+            return True
+        return (fresh or half.startswith("</")) and (
             begun_tag(half) is not None
             or any(marker.startswith(half) for marker, row in self._rows.items() if not (row.calls or row.weak))
         )

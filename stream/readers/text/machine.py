@@ -95,7 +95,8 @@ class TextMachine:
 
     def note_structured_call(self) -> None:
         """Note a structured call beside the text; it replaces an incomplete one in the buffer."""
-        self.put_down_words()
+        if not self._holds_decoration():
+            self.put_down_words()
         if self._holds:
             self._superseded = True
         self._parser.line.fresh = True
@@ -130,6 +131,14 @@ class TextMachine:
             return bool(half) and not parser.fenced and not self._table.begins_marker(half, fresh=parser.line.fresh)
         return row.weak
 
+    def _holds_decoration(self) -> bool:
+        """Return whether half a tag is held that begins as `<minimax:` or closes a call; no call follows such words."""
+        parser = self._parser
+        half = normalize(parser.buffer[parser.position :])
+        if not half or self._row is not None or parser.draft or parser.fenced or self._beginning:
+            return False
+        return begun_tag(half, least=0) is not None or any(c.startswith(half) for c in parser.line.unclosed)
+
     def _main(self, start: str | None = None) -> Generator[None, None, None]:
         """Read the text to its end; `feed` resumes this generator for text that must be parsed."""
         try:
@@ -154,6 +163,7 @@ class TextMachine:
         match = match or self._table.search(parser.buffer, parser.position)
         end = match.start() if match else len(parser.buffer)
         if end > parser.position:
+            self._superseded = False  # what was held is text
             parser.release()
             parser.pass_text(end - parser.position)
         if match is None:
@@ -171,6 +181,7 @@ class TextMachine:
         elif row is None and self._table.may_grow(match):
             yield from self._half_marker()
         elif row is None:  # it looks like a marker, and is none
+            self._superseded = False
             parser.release()
             parser.pass_text(1)
         elif line.odd_ticks and not (parser.held or row.fence) and (line.previous == "`" or not row.token):

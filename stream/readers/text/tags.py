@@ -115,12 +115,15 @@ def tag_of(marker: str) -> Tag | None:
     return Tag(match[1], normalize(f"<{match[2]}")[1:], match[3], match[4]) if match else None
 
 
-def begun_tag(half: str) -> Tag | None:
-    """Return the tag that may begin so, if enough of it is there; its word is what the text has of it."""
+def begun_tag(half: str, least: int = _LEAST) -> Tag | None:
+    """Return the tag that may begin so, if enough of it is there; its word is what the text has of it.
+
+    A decorated tag needs `least` letters of its word.
+    """
     for number, begun in enumerate(_BEGUN):
         match = begun.fullmatch(half)
         if match and any(word.startswith(match[3]) for word in _WORDS):
-            return Tag(*match.groups()) if not number or len(match[3]) >= _LEAST else None
+            return Tag(*match.groups()) if not number or len(match[3]) >= least else None
     return None
 
 

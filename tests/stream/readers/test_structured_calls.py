@@ -328,6 +328,63 @@ def test_no_text_is_lost_if_what_a_structured_call_came_into_is_no_call(at):
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
 
 
+def _invoke(wrapper, decoration):
+    """A call in tags, cut where a model's tokens end."""
+    opened, closed = f"<{decoration}", f"</{decoration}"
+    return [
+        *(opened, *wrapper, ">\n", opened, 'invoke name="f">\n', opened, 'parameter name="x">1'),
+        *(closed, "parameter>\n", closed, "invoke>\n", "</", decoration, *wrapper, ">"),
+    ]
+
+
+_DECORATED = {
+    "DeepSeek-V3.2": _invoke(["fun", "ction", "_calls"], "｜DSML｜"),
+    "DeepSeek-V4": _invoke(["to", "ol", "_calls"], "｜DSML｜"),
+    "MiniMax-M2": _invoke(["to", "ol", "_call"], "minimax:"),
+    "a namesake": _invoke(["to", "ol", "_call"], "mini_"),
+    "LongCat": ["<longcat_", "to", "ol", "_call>", _TWIN, "</", "long", "cat_", "to", "ol", "_call>"],
+    "a pair": ["<|", "x_call", ":", "begin|>", _TWIN, "<|", "x_call", ":", "end|>"],
+}
+
+
+@pytest.mark.parametrize("name", _DECORATED)
+def test_structured_call_replaces_its_twin_that_is_half_written_in_decorated_tags(name):
+    tokens = _DECORATED[name]
+    for lead in ("Let me look. ", "Let me look.\n"):
+        for at in range(1, len(tokens)):
+            before, after = lead + "".join(tokens[:at]), "".join(tokens[at:])
+            for rest in ([chunk({"content": after})], []):  # a server may also keep the rest
+                around = chunk({"content": before}), calls(call("f", '{"x": 1}', 0, "a")), *rest
+                events = read(*around, DONE, reader=OpenAIReader(["f"]))
+                ran = [event for event in events if isinstance(event, ToolCallEnd) and event.status == "ok"]
+                assert len(ran) == 1, before
+                said = "".join(event.text for event in events if isinstance(event, TextDelta))
+                assert said.strip() == lead.strip(), before
+
+
+@pytest.mark.parametrize("text", ["See <https://x.dev> ok", "If a <b_c> d", "<|x|> y", "</x_y> ok", "</x:y> ok"])
+def test_no_text_is_lost_if_what_a_structured_call_came_into_is_no_decorated_tag(text):
+    for lead in ("", "So ", "So.\n"):
+        for at in range(1, len(text)):
+            cut = chunk({"content": lead + text[:at]}), chunk({"content": text[at:]})
+            events = read(cut[0], calls(call("f", '{"x": 1}', 0, "a")), cut[1], DONE, reader=OpenAIReader(["f"]))
+            assert ended(events) == ONE
+            assert "".join(event.text for event in events if isinstance(event, TextDelta)) == lead + text, text[:at]
+
+
+@pytest.mark.parametrize("half", ["<b", "</b", "<user", "<my_file", "a < b"])
+def test_words_before_a_structured_call_that_begin_as_a_tag_may_are_passed_on(half):
+    events = read(chunk({"content": f"So {half}"}), calls(call("f", '{"x": 1}', 0, "a")), DONE)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == f"So {half}"
+
+
+@pytest.mark.parametrize("half", ["<|x_call:beg", "<｜DSML", "<｜DSML｜", "<｜DSML｜fun", "</｜DSML｜fun"])
+@pytest.mark.parametrize("lead", ["So ", "So.\n"])
+def test_half_a_decorated_token_is_not_spoken_where_the_answer_was_cut_off(half, lead):
+    events = read(*(chunk({"content": piece}) for piece in (lead, *half)), chunk({}, "length"))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == lead
+
+
 @pytest.mark.parametrize("at", range(5, 10))
 @pytest.mark.parametrize("text", ["[f(), g()]", "[f(), g()](https://x.dev) ok"], ids=["calls", "link"])
 def test_structured_call_beside_what_may_be_a_link_loses_neither(text, at):
