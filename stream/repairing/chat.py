@@ -32,6 +32,8 @@ class ChatRepair:
     not_offered : {"drop", "pass"}
         What becomes of a call written as text whose tool was not offered: `"pass"` is for frameworks that answer such
         calls themselves.
+    calls_in_text : bool
+        Whether text is searched for calls; not if the request asked for JSON: only thoughts before it leave it then.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class ChatRepair:
         without_tools: Literal["drop", "pass"] = "drop",
         not_offered: Literal["drop", "pass"] = "drop",
         start: Start = "text",
+        calls_in_text: bool = True,
     ) -> None:
         check_choice("told", told, ("hide", "run"))
         check_choice("without_tools", without_tools, ("drop", "pass"))
@@ -51,7 +54,7 @@ class ChatRepair:
         self._properties = {declared_name(tool): properties_of(tool) for tool in tools or ()}
         self._runs_told, self._passes_unknown = told == "run", not_offered == "pass"
         self._passes_all = self.offered is None and without_tools == "pass"
-        self._start = checked_start(start)
+        self._start, self._calls_in_text = checked_start(start), calls_in_text
         self._first = self._choice()
         self._choices = {"0": self._first}
         self._read, self._passes = self._first.reader.feed, self._first.passes
@@ -64,9 +67,8 @@ class ChatRepair:
         named = [fields_of(tool.get(str(tool.get("type")))) or tool for tool in map(fields_of, offered)]
         tools = [tool for tool in named if isinstance(tool.get("name"), str) and tool["name"]]
         is_none = body.get("tool_choice") == "none"
-        made = cls(None if not offered else [] if is_none else tools, **options)
-        made._passes_all |= asks_for_data(body)
-        return made
+        given = None if not offered else [] if is_none else tools
+        return cls(given, calls_in_text=not asks_for_data(body), **options)
 
     def feed(self, chunk: Any) -> list[Any]:
         """Return the chunks that take the place of this one, of its type; a chunk without a change is returned itself.
@@ -109,7 +111,8 @@ class ChatRepair:
         return one.replaced(choice, own)
 
     def _choice(self, index: object = 0) -> Choice:
-        return Choice(self.offered, self._fault, self._start, self._properties, index)
+        reader = OpenAIReader(self.offered, start=self._start, calls_in_text=self._calls_in_text)
+        return Choice(reader, self._fault, self._properties, index)
 
     def _fault(self, call: ToolCallEnd) -> str:
         """Why a call written as text is dropped; `""` if it goes out."""

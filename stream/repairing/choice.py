@@ -12,7 +12,7 @@ from stream.readers.calls.fragments import function_of, is_empty_object
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
-from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS, MOST_KEPT, Start
+from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS, MOST_KEPT
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id
@@ -52,15 +52,14 @@ class Choice:
 
     def __init__(
         self,
-        offered: frozenset[str] | None,
+        reader: OpenAIReader,
         fault: Callable[[ToolCallEnd], str],
-        start: Start,
         properties: Mapping[str, Mapping[str, Any]],
         index: object = 0,
     ) -> None:
         self._fault, self._properties, self._index = fault, properties, index
-        self.reader = OpenAIReader(offered, start=start)
-        self.reader.reads_one = True
+        self.reader = reader
+        reader.reads_one = True
         self._calls = 0  # that have gone out
         self._fragmented: dict[
             object, _Fragmented | None

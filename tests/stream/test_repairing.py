@@ -736,6 +736,68 @@ def test_json_that_the_request_asks_for_stays_though_it_looks_like_a_call(asked)
     assert ChatRepair.of_request({"response_format": {"type": "text"}}).feed(chunk) != [chunk]
 
 
+FOR_JSON = {"response_format": {"type": "json_schema"}}
+JSON_TEXTS = [
+    '{"name": "dim", "arguments": {"percent": 5}}',
+    '{"a": "<think>b</think> <tool_call>"}',
+    f"[{json.dumps(DIM)}]",
+]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("data", JSON_TEXTS)
+@pytest.mark.parametrize(
+    ("start", "before", "thought"),
+    [
+        ("text", "", ""),
+        ("text", '<think>Hm { "a" < b.</think>', 'Hm { "a" < b.'),
+        ("reasoning", "", ""),
+        ("reasoning", "Hm, <tool_call> then.</think>", "Hm, <tool_call> then."),
+    ],
+)
+def test_thoughts_before_json_that_the_request_asks_for_leave_it_and_it_stays(start, before, thought, data, size):
+    text = before + data
+    options = {"start": start, "calls_in_text": False}
+    found = repaired(turn([text[at : at + size] for at in range(0, len(text), size)]), ["dim"], **options)
+    assert accumulated(found) == (data, thought, [], ["stop"])
+    body = {**FOR_JSON, "tools": [{"type": "function", "function": {"name": "dim"}}]}
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
+    whole = ChatRepair.of_request(body, start=start).whole(answer)
+    message = whole["choices"][0]["message"]
+    assert (message["content"], message.get("reasoning_content", "")) == (data, thought)
+    assert (whole is answer) == (not thought)
+
+
+@given(
+    st.lists(st.text(alphabet='{}[]"<think>/\\ \n,`', min_size=1), min_size=1), st.sampled_from(["text", "reasoning"])
+)
+def test_each_chunk_of_json_that_the_request_asks_for_passes_at_once(pieces, start):
+    chunks = turn(["{", *pieces])
+    repair = ChatRepair.of_request(FOR_JSON, start=start)
+    for chunk in chunks:
+        (same,) = repair.feed(chunk)
+        assert same is chunk
+    assert repair.close() == []
+
+
+@given(st.lists(st.text(alphabet='{}[]"<think>/ TH', min_size=1)), st.sampled_from(["text", "reasoning"]))
+def test_text_and_thoughts_of_json_that_was_asked_for_are_those_of_the_reader(pieces, start):
+    repair, reader = ChatRepair.of_request(FOR_JSON, start=start), OpenAIReader(calls_in_text=False, start=start)
+    chunks = turn(pieces)
+    text, thoughts, _, _ = accumulated([clean for chunk in chunks for clean in repair.feed(chunk)])
+    events = [event for chunk in chunks for event in reader.feed(chunk)]
+    assert text == "".join(event.text for event in events if isinstance(event, stream.TextDelta))
+    assert thoughts == "".join(event.text for event in events if isinstance(event, stream.ReasoningDelta))
+
+
+def test_each_choice_of_json_that_was_asked_for_has_its_own_thoughts():
+    repair, found = ChatRepair.of_request(FOR_JSON, start="reasoning"), []
+    for texts in [("Hm", "{"), (".</think>", '"a": '), ("[1]", "2}")]:
+        choices = [{"index": at, "delta": {"content": text}, "finish_reason": None} for at, text in enumerate(texts)]
+        found += repair.feed({"id": "c", "choices": choices})
+    assert [accumulated(found, index)[:2] for index in (0, 1)] == [("[1]", "Hm."), ('{"a": 2}', "")]
+
+
 @pytest.mark.parametrize("text", [DIM, "Good night.", "So. " + DIM, "<think>Hm.</think>Yes."])
 def test_a_whole_answer_is_repaired_alike(text):
     message = {"role": "assistant", "content": text, "refusal": None}

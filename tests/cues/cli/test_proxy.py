@@ -99,6 +99,15 @@ def test_thoughts_whose_opening_tag_is_in_the_prompt_leave_the_text():
     assert found == (REPAIRED[0], "Dim it, then.", *REPAIRED[2:])
 
 
+@pytest.mark.parametrize(("start", "opener"), [("text", "<think>"), ("reasoning", "")])
+def test_thoughts_before_json_that_the_request_asks_for_leave_it(start, opener):
+    data = '{"name": "dim", "arguments": {"percent": 5}}'
+    body = event(f"{opener}Dim it, then.</th") + event("ink>" + data[:9]) + event(data[9:]) + event(None, "stop") + DONE
+    question = {**QUESTION, "response_format": {"type": "json_object"}}
+    found = through(body, question=question, options={"start": start})
+    assert found[:4] == (data, "Dim it, then.", [], "stop")
+
+
 @pytest.mark.parametrize("pieces", [1, 10**6], ids=["trickling", "at once"])
 @pytest.mark.parametrize("ending", [b"", DONE], ids=["without [DONE]", "with it"])
 def test_a_stream_is_repaired_however_it_comes(pieces, ending):

@@ -9,6 +9,7 @@ import zlib
 import httpx
 import httpx2
 import openai
+import pydantic
 import pytest
 
 from stream.errors import StreamValueError
@@ -118,6 +119,22 @@ def test_such_thoughts_leave_a_whole_answer_too():
     answer = http_answer(OPEN_WHOLE, kind="application/json")
     choice, _ = asked(answer, whole, options={"start": "reasoning"})
     assert (choice.message.content, choice.message.reasoning_content) == ("Dark.", "Dim it, then.")
+
+
+async def parsed(completions):
+    class Dimmed(pydantic.BaseModel):
+        percent: int
+
+    message = (await completions.parse(**QUESTION | {"tools": []}, response_format=Dimmed)).choices[0].message
+    return message.parsed.percent, getattr(message, "reasoning_content", None)
+
+
+@pytest.mark.parametrize(("start", "opener"), [("text", "<think>"), ("reasoning", "")])
+def test_thoughts_before_data_that_the_request_asks_for_leave_it(start, opener):
+    text = opener + 'Dim it {"percent": 1}.</think>{"percent": 5}'
+    body = WHOLE.replace(json.dumps("Dark. " + DIM).encode(), json.dumps(text).encode())
+    found, _ = asked(http_answer(body, kind="application/json"), parsed, options={"start": start})
+    assert found == (5, 'Dim it {"percent": 1}.')
 
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
