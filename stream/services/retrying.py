@@ -24,7 +24,7 @@ TRANSIENT_CODES = frozenset({
     *("overloaded_error", "rate_limit_error", "api_error", "rate_limit_exceeded", "server_error"),
 })  # fmt: skip
 
-REFUSAL_STATUS = frozenset({400, 404, 422, 500, 501})
+REFUSAL_STATUS = frozenset({400, 404, 405, 422, 500, 501})  # 405 is DeepInfra's
 Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value"]
 # A refused field, up to its name, which may stand in a list of names.
 _FIELD = (
@@ -67,6 +67,8 @@ _AMOUNT = r"['\"`]?\b(none|minimal|low|medium|high|xhigh|max|true|false)\b['\"`]
 _THINK = (
     r"\b(reasoning|thinking)[_. ]?(effort|level|value)\b|\benable_thinking\b|\bthink\b(?=['\"`:\n]| value\b| must be\b)"
 )
+# Some calls, which may be refused alone.
+_SOME = "".join(rf"(?<!{kind} )" for kind in ("parallel", "multiple", "concurrent", "empty", "one", r"\d"))
 # As servers word it: tests/stream/services/test_refusals.py has the whole sentences. A field that is refused is looked
 # for before its value, because it is remembered.
 REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
@@ -78,8 +80,11 @@ REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
         re.IGNORECASE | re.DOTALL,
     ),
     "tools": re.compile(
-        r"does not support (tools|tool use|tool calling|functions?)\b"
-        r"|(?<!parallel )(?<!\d )\b(tools?|functions?)( use| calling|_choice)?[`'\"]? (is|are) not (supported|enabled)"
+        r"does(n't| not) support (tools|tool use|tool calling|tool calls?|functions?)\b"
+        r"|(?<!parallel )(?<!\d )\b(tools?|functions?)([ _]use|[ _]calling|_choice)?[`'\"]?"
+        r" ((is|are) not (yet |currently )?(supported|enabled)|(has|have) not been enabled)"
+        rf"|{_SOME}\btool calls? (is|are) not (yet |currently )?supported"
+        r"|\A(tool|function) (use|calling) is unsupported|function calling not support|unsupported tool_call_parser"
         r"|enable-auto-tool-choice|tool-call-parser|support tool use|requires --jinja"
         r"|support the provided ['\"]?tool_choice"
         r"|does not support parameters: \[[^\]]*\b(tools|tool_choice|functions)\b"

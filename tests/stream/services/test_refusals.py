@@ -31,6 +31,51 @@ OF_TOOLS = {
     "Mistral": (400, {"message": "Function calling is not enabled for this model", "code": "3051"}),
     "Gemini": (400, {"error": {"message": "Function calling is not enabled for models/gemma-3-27b-it"}}),
     "Together": (400, {"error": {"message": "Function calling is not supported for this model."}}),
+    # As its hosted NIMs answer; no issue quotes it, programs that look for it do.
+    "NVIDIA": (400, {"error": "Tool use has not been enabled, because it is unsupported by meta/llama3-8b-instruct."}),
+    # agno-agi/agno 2929, songquanpeng/one-api 2214
+    "DashScope": (
+        400,
+        {"error": {"message": "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."}},
+    ),
+    # truefoundry/models 944
+    "DeepInfra": (405, {"error": {"message": "Tool calling is not supported for model: mistralai/Mistral-Small-24B"}}),
+    # hotovo/aider-desk 86
+    "Novita": (
+        400,
+        {"code": 400, "reason": "INVALID_REQUEST_BODY", "message": "model features function calling not support"},
+    ),
+    # RooCodeInc/Roo-Code 10259
+    "SGLang": (500, {"error": {"message": "Internal server error: Unsupported tool_call_parser: None"}}),
+    # google/adk-python 952
+    "xAI": (
+        400,
+        {
+            "code": "Client specified an invalid argument",
+            "error": "Invalid request content: The model does not support tool use or function calling but tools or"
+            " tool_choice have been specified on the request.",
+        },
+    ),
+    # sbintuitions/flexeval 242
+    "OpenAI, of a chat model": (
+        400,
+        {
+            "error": {
+                "message": "tools is not supported in this model. For a list of"
+                " supported models, refer to https://platform.openai.com"
+            }
+        },
+    ),
+    # FoundationAgents/OpenManus 123
+    "Volcengine": (
+        400,
+        {
+            "error": {
+                "message": "The parameter `` specified in the request are not valid: the requested model does not"
+                " support function calling, please switch to a different model"
+            }
+        },
+    ),
     "OpenRouter's default choice": (404, {"error": {"message": OPENROUTER}}),
 }
 OF_THINKING = {
@@ -183,6 +228,15 @@ NO_REFUSALS = [
     "Unrecognized request argument supplied: parallel_tool_calls",
     "Parallel function calling is not supported with this model",
     "Invalid value: unknown model; see https://host/docs/functions",
+    "Parallel tool calls are not supported with this model",
+    "More than one tool call is not supported",
+    "Forced tool use is unsupported",
+    # microsoft/autogen 5814
+    "<400> InternalError.Algo.InvalidParameter: Empty tool_calls is not supported in message.",
+    "Function calling with a response mime type: 'application/json' is unsupported",  # Simpleyyt/ai-manus 101
+    "Tool use with function calling is unsupported",  # google/adk-python 134: a tool of Gemini's own beside functions
+    # google-gemini/deprecated-generative-ai-js 241
+    "Function calling mode `ANY` is not enabled for api version v1beta",
     "unexpected end of the think block",
     "I think the server is unexpected",
     "I think the value must be one of 3",
@@ -215,6 +269,12 @@ REFUSALS = {
     "body.tools\n  Extra inputs are not permitted [type=extra_forbidden]": "tools",
     "property 'tools' is unsupported": "tools",
     '[{"loc": ["body", "tools"], "msg": "extra fields not permitted", "type": "value_error.extra"}]': "tools",
+    "Model 'm' does not support tool calls.": "tools",  # gateways' words for the same, as the next ones
+    "This model doesn't support tools": "tools",
+    "Tool calls are not supported by this model": "tools",
+    "Tools are not currently supported for this model": "tools",
+    "Function calling is unsupported for this model": "tools",
+    "tool_use is not supported": "tools",
     "Unrecognized request argument supplied: tool_choice": "tool_choice",
     "Unrecognized request argument supplied: reasoning_effort": "thinking",
     "think: Extra inputs are not permitted": "thinking",
