@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from cues.adapters._own_thread import OwnThread
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueTypeError, CueValueError
 from cues.extras import require
@@ -92,6 +94,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._ask_at_s = 0.0
         self._closing: _Closing | None = None
         self._replies = False
+        self._emitting, self._receiving = OwnThread("fastrtc emit"), OwnThread("fastrtc receive")
         inner.cues = self.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
 
@@ -116,6 +119,13 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """The next frame when it is due, another item of the inner handler, or `None` after 100 ms."""
         self._paced.loop = asyncio.get_running_loop()
         _ROUTER.set(self.router)  # for the reply function, which runs in a copy of this context
+        try:
+            return await self._next_item()
+        except asyncio.CancelledError:  # A WebSocket's end: FastRTC calls no `shutdown` there.
+            self._end_calls()
+            raise
+
+    async def _next_item(self) -> Any:
         give_up_s = self._paced.clock.now() + _PATIENCE_S
         while True:
             item = await self._from_inner()
@@ -136,23 +146,20 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             longest_s = min(left_s, max(until_ask_s, 0.0)) if self._asked is None else left_s
             hold_back_s = self._paced.hold_back_s()
             longest_s = longest_s if hold_back_s is None else min(longest_s, hold_back_s)
-            try:
-                await self._paced.wait(longest_s=longest_s, also=self._asked)
-            except asyncio.CancelledError:  # A WebSocket's end: FastRTC calls no `shutdown` there.
-                self._cancel_asked()
-                raise
+            await self._paced.wait(longest_s=longest_s, also=self._asked)
 
     async def receive(self, frame: tuple[int, NDArray[np.int16]]) -> None:
         """Pass the user's audio on."""
-        await _result(self.inner.receive, frame)
+        await _result(self._receiving, self.inner.receive, frame)
 
     async def start_up(self) -> None:
         """Start the inner handler."""
-        await _result(self.inner.start_up)
+        with closing(OwnThread("fastrtc start_up")) as starting:
+            await _result(starting, self.inner.start_up)
 
     def shutdown(self) -> Any:
         """Shut the inner handler down and cancel its `emit`."""
-        self._cancel_asked()
+        self._end_calls()
         self._paced.mixer.close()
         return self.inner.shutdown()
 
@@ -177,6 +184,11 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             closing.by_s = now_s + _LAST_FADE_S
             self._paced.interrupt()
         return is_over
+
+    def _end_calls(self) -> None:
+        self._cancel_asked()
+        self._emitting.close()
+        self._receiving.close()
 
     def _cancel_asked(self) -> None:
         asked, self._asked = self._asked, None
@@ -220,7 +232,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
             self._note_question()
-            self._asked = asyncio.ensure_future(_result(self.inner.emit))
+            self._asked = asyncio.ensure_future(_result(self._emitting, self.inner.emit))
             await asyncio.sleep(0)
         if self._asked is None or not self._asked.done():
             return None
@@ -294,11 +306,11 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def _result(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a handler's method; sync methods run in a thread, as in FastRTC."""
+async def _result(thread: OwnThread, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a handler's method; sync methods run in `thread`."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
-    result = await asyncio.to_thread(function, *arguments)
+    result = await thread.run(function, *arguments)
     return await result if inspect.isawaitable(result) else result
 
 

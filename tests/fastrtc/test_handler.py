@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import queue
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from tests.support.listening import RATE, first_sound, last_sound, new_clicks, s
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 CHUNK = round(0.02 * RATE)
+LIMIT_S = 20.0  # A test that waits for what never comes fails; nothing waits for this time to pass.
 
 
 class Talker(AsyncStreamHandler):
@@ -457,3 +460,122 @@ def test_a_shutdown_or_an_interruption_does_not_lose_the_end_of_the_stream(end):
     assert ended
     assert closed_s < 1.2
     assert np.abs(heard[-24:]).max() < 1e-3
+
+
+class Waiting(StreamHandler):
+    """The `EchoHandler` of FastRTC's guide: `emit` waits, in its thread, for what `receive` queues."""
+
+    def __init__(self):
+        super().__init__(output_sample_rate=RATE)
+        self._queue, self.waits, self.threads = queue.Queue(), threading.Event(), []
+
+    def receive(self, frame):
+        self._queue.put(frame)
+
+    def emit(self):
+        self.threads.append(threading.current_thread())
+        self.waits.set()
+        return self._queue.get()
+
+    def copy(self):
+        return Waiting()
+
+    def ends(self):
+        """Whether its threads end once `emit` has returned."""
+        self.receive(None)
+        for thread in set(self.threads):
+            thread.join(LIMIT_S)
+        return not any(thread.is_alive() for thread in self.threads)
+
+
+async def wait_for_audio(handler):
+    """Ask for frames until they sound."""
+    while not (isinstance(item := await handler.emit(), tuple) and item[1].any()):
+        pass
+
+
+async def is_set(event):
+    """Wait for a thread's event, without the loop's executor."""
+    with ThreadPoolExecutor(1) as executor:
+        assert await asyncio.get_running_loop().run_in_executor(executor, event.wait, LIMIT_S)
+
+
+def with_one_thread_for_all(script, release):
+    """Run `script()` on a loop whose executor has one thread: a real one has few."""
+
+    async def go():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                await script()
+        finally:
+            release()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("end", ["shutdown", "emit is cancelled"])
+def test_emits_that_wait_do_not_stop_other_connections_and_their_threads_end(end):
+    inner = [Waiting() for _ in range(3)]
+
+    async def talk_and_leave(one):
+        handler = with_cues(one, bank={})
+        emitting = asyncio.create_task(wait_for_audio(handler))
+        await is_set(one.waits)
+        await handler.receive((RATE, np.full((1, 4800), 0.5, dtype=np.float32)))
+        await emitting
+        one.waits.clear()
+        emitting = asyncio.create_task(wait_for_audio(handler))
+        await is_set(one.waits)
+        if end == "shutdown":
+            handler.shutdown()
+        emitting.cancel()
+        await asyncio.gather(emitting, return_exceptions=True)
+
+    async def script():
+        for one in inner:
+            await talk_and_leave(one)
+        assert all(one.ends() for one in inner)
+
+    with_one_thread_for_all(script, release=lambda: [one.receive(None) for one in inner])
+
+
+def test_a_start_up_that_waits_does_not_stop_other_connections():
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Starting(ReplyInThread):
+        def start_up(self):
+            begun.set()
+            assert go_on.wait(LIMIT_S)
+
+        def receive(self, _frame):
+            go_on.set()
+
+    async def script():
+        handler, other = with_cues(Starting()), with_cues(Starting())
+        starting = asyncio.create_task(handler.start_up())
+        await is_set(begun)
+        await other.receive((RATE, np.zeros((1, 480), dtype=np.int16)))
+        await starting
+        handler.shutdown()
+        other.shutdown()
+
+    with_one_thread_for_all(script, release=go_on.set)
+
+
+def test_the_threads_of_a_connection_end_with_it():
+    class Threads(ReplyInThread):
+        def receive(self, frame):
+            frame.append(threading.current_thread())
+
+    async def go():
+        handler, threads = with_cues(Threads()), []
+        await handler.receive(threads)
+        await handler.receive(threads)
+        handler.shutdown()
+        threads[0].join(LIMIT_S)
+        return threads
+
+    threads = asyncio.run(go())
+    assert threads[0] is threads[1]
+    assert not threads[0].is_alive()
