@@ -29,6 +29,7 @@ from stream.events import StreamFailed
 FASTRTC = require("fastrtc")
 
 from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause, WebRTCError  # noqa: E402  (report a missing package first)
+from fastrtc.utils import Context, current_context  # noqa: E402
 
 if TYPE_CHECKING:
     from stream.routing.router import CueRouter
@@ -94,6 +95,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._ask_at_s = 0.0
         self._closing: _Closing | None = None
         self._replies = False
+        self._context = Context(webrtc_id=None)
         self._emitting, self._receiving = OwnThread("fastrtc emit"), OwnThread("fastrtc receive")
         inner.cues = self.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
@@ -119,6 +121,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """The next frame when it is due, another item of the inner handler, or `None` after 100 ms."""
         self._paced.loop = asyncio.get_running_loop()
         _ROUTER.set(self.router)  # for the reply function, which runs in a copy of this context
+        if current_context.get() is None:  # A WebSocket: FastRTC sets it in `emit` of sync handlers alone.
+            current_context.set(self._context)
         try:
             return await self._next_item()
         except asyncio.CancelledError:  # A WebSocket's end: FastRTC calls no `shutdown` there.
@@ -154,6 +158,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     async def start_up(self) -> None:
         """Start the inner handler."""
+        if (known := current_context.get()) is not None:  # `emit` may wait already, with this context.
+            self._context.webrtc_id, self._context.websocket = known.webrtc_id, known.websocket
         with closing(OwnThread("fastrtc start_up")) as starting:
             await _result(starting, self.inner.start_up)
 

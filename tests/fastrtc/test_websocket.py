@@ -2,17 +2,19 @@
 
 import asyncio
 import base64
+import threading
 
 import numpy as np
 import pytest
 from fastapi import WebSocketDisconnect
 from fastapi.websockets import WebSocketState
-from fastrtc import Stream
+from fastrtc import CloseStream, ReplyOnPause, Stream, StreamHandler, get_current_context
 
 from cues.adapters.fastrtc import with_cues
 from cues.signal.g711 import samples_of_bytes
 from cues.signal.resample import resample
-from tests.fastrtc.test_handler import Talker
+from tests.fastrtc.test_handler import LIMIT_S, Talker
+from tests.fastrtc.test_reply_on_pause import Loudness
 from tests.support.listening import RATE, steady_voice
 from tests.support.virtual_loop import LoopClock, run_virtually
 
@@ -106,3 +108,61 @@ def test_an_emit_that_raises_does_not_end_the_call(caplog):
     heard, _ = connect(Failing(), is_phone=True)
     assert len(heard) == pytest.approx(8000, rel=0.05)
     assert "no model at that address" in caplog.text
+
+
+class Asking(StreamHandler):
+    """A handler whose `emit` waits, in its thread, until the call has started."""
+
+    def __init__(self):
+        super().__init__(output_sample_rate=RATE)
+        self._started = threading.Event()
+
+    def receive(self, frame): ...
+
+    def start_up(self):
+        self._started.set()
+
+    def emit(self):
+        assert self._started.wait(LIMIT_S)
+        seen.append(get_current_context().webrtc_id)
+        return CloseStream()
+
+    def copy(self):
+        return Asking()
+
+
+class AskingOnTheLoop(Caller):
+    async def emit(self):
+        await asyncio.sleep(1.0)
+        seen.append(get_current_context().webrtc_id)
+        return CloseStream()
+
+
+def ask(*_):
+    """A reply function, which `startup_fn` calls, too."""
+    seen.append(get_current_context().webrtc_id)
+    yield CloseStream()
+
+
+async def ask_on_the_loop(*_):
+    for item in ask():
+        yield item
+
+
+def replying(fn):
+    return ReplyOnPause(fn, startup_fn=fn, model=Loudness(), output_sample_rate=RATE)
+
+
+seen = []
+
+
+@pytest.mark.parametrize("is_phone", [True, False], ids=["telephone", "WebSocket"])
+@pytest.mark.parametrize(
+    "make",
+    [Asking, AskingOnTheLoop, lambda: replying(ask), lambda: replying(ask_on_the_loop)],
+    ids=["in a thread", "async", "generator", "async generator"],
+)
+def test_a_handler_knows_its_connection(make, is_phone):
+    seen.clear()
+    connect(make(), is_phone=is_phone)
+    assert set(seen) == {"MZ1" if is_phone else "1"}
