@@ -207,6 +207,20 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """A handler for another connection."""
         return CuedHandler(self.inner.copy(), self._options)
 
+    @property
+    def needs_args(self) -> Any:
+        """Whether the reply function gets FastRTC's `WebRTCData`: a `Stream` with a text box sets it."""
+        return self.inner.needs_args
+
+    @needs_args.setter
+    def needs_args(self, value: bool) -> None:
+        self.inner.needs_args = value
+
+    @property
+    def trigger_response(self) -> Any:
+        """The inner handler's, if it has one: the text box calls it."""
+        return self.inner.trigger_response
+
     def set_channel(self, channel: Any) -> None:
         """Set the data channel."""
         super().set_channel(channel)

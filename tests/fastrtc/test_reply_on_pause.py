@@ -5,11 +5,12 @@ import threading
 
 import numpy as np
 import pytest
-from fastrtc import ReplyOnPause
+from fastrtc import ReplyOnPause, Stream, WebRTCData
 
 from cues.adapters.fastrtc import current_router, with_cues
 from stream.errors import StreamValueError
 from stream.events import ToolCallStart, ToolResult
+from tests.fastrtc.test_handler import Talker
 from tests.support.listening import RATE, first_sound, steady_voice
 
 LIMIT_S = 20.0  # A test that waits for what never comes fails; nothing waits for this time to pass.
@@ -171,3 +172,55 @@ def test_a_barge_in_and_events_may_come_from_other_threads():
     converse(handler, script)
     assert cues_of(handler) == ["tool_call"]
     assert not handler.router.waits
+
+
+class Channel:
+    def send(self, message): ...
+
+
+def streamed(handler, **ui_args):
+    """The stream's own copy of a handler, as FastRTC connects it, and the stream."""
+    stream = Stream(handler, modality="audio", mode="send-receive", ui_args=ui_args)
+    copy = stream.event_handler.copy()
+    copy._loop = asyncio.get_running_loop()
+    copy.set_channel(Channel())
+    stream.handlers["1"], stream.connections["1"] = copy, [copy]
+    return copy, stream
+
+
+@pytest.mark.filterwarnings("ignore:.* in Gradio 6.0:DeprecationWarning")  # how fastrtc calls gradio
+def test_a_text_that_is_typed_into_the_text_box_is_answered():
+    typed = []
+
+    def reply(data):
+        typed.append(data.textbox)
+        yield RATE, steady_voice(0.5).reshape(1, -1)
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        copy, stream = streamed(handler, variant="textbox")
+        stream.set_input_on_submit(WebRTCData(webrtc_id="1", textbox="Good evening"))
+        try:
+            return await hear(copy, lambda signal: len(signal) > 0.2 * RATE)
+        finally:
+            copy.shutdown()
+
+    assert first_sound(converse(handler, script)) is not None
+    assert typed == ["Good evening"]
+
+
+@pytest.mark.filterwarnings("ignore:.* in Gradio 6.0:DeprecationWarning")
+def test_without_a_text_box_the_reply_gets_the_audio():
+    handler = with_cues(reply_on_pause(lambda _audio: iter(()), needs_args=True))
+
+    async def script():
+        return streamed(handler)[0].inner.needs_args
+
+    assert not converse(handler, script)
+
+
+def test_a_handler_without_a_text_box_shows_none():
+    handler = with_cues(Talker())
+    assert not hasattr(handler, "needs_args")
+    assert not hasattr(handler, "trigger_response")
