@@ -95,6 +95,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._ask_at_s = 0.0
         self._closing: _Closing | None = None
         self._replies = False
+        self._ending: asyncio.Future[Any] | None = None
         self._context = Context(webrtc_id=None)
         self._emitting, self._receiving = OwnThread("fastrtc emit"), OwnThread("fastrtc receive")
         inner.cues = self.router
@@ -167,7 +168,10 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """Shut the inner handler down and cancel its `emit`."""
         self._end_calls()
         self._paced.mixer.close()
-        return self.inner.shutdown()
+        ending = self.inner.shutdown()
+        if inspect.isawaitable(ending):  # FastRTC awaits it only if this method is `async`.
+            ending = self._ending = asyncio.ensure_future(ending)
+        return ending
 
     def _more_comes(self) -> bool:
         """Whether a frame follows in time to be sent with this one: the fade-out of speech that stalls does not."""

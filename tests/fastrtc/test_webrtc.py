@@ -87,11 +87,11 @@ def on_loopback(monkeypatch):
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
 
 
-def converse(script):
+def converse(script, make=Talker):
     """Run `script(talker, browser)` over a connection; nothing of it is left afterwards."""
 
     async def go():
-        handler = with_cues(Talker(), bank={"tool_call": CUE, "success": CUE})
+        handler = with_cues(make(), bank={"tool_call": CUE, "success": CUE})
         stream = Stream(
             handler, modality="audio", mode="send-receive", server_rtc_configuration={"iceServers": []}, verbose=False
         )
@@ -138,3 +138,22 @@ def test_a_cue_sounds_once_in_the_speech_and_after_a_barge_in_the_next_answer_is
     next_begins = np.flatnonzero(sounding(after, NEXT_HZ))[0]
     assert next_begins < LONGEST_S * OPUS_RATE
     assert not sounding(after[next_begins + 960 :], CUE_HZ).any()
+
+
+def test_an_async_shutdown_of_the_handler_runs_at_the_end_of_the_connection():
+    ended = []
+
+    class Closing(Talker):
+        async def shutdown(self):
+            await asyncio.sleep(0)
+            ended.append(self)
+
+        def copy(self):
+            return Closing()
+
+    async def script(talker, browser):
+        talker.say(tone(NEXT_HZ, 1.0))
+        await browser.hear(lambda signal: sounding(signal, NEXT_HZ).any())
+
+    converse(script, Closing)
+    assert len(ended) == 1
