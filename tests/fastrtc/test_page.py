@@ -12,59 +12,155 @@ import soundfile
 from fastrtc import ReplyOnPause
 
 import cues.adapters
+import stream
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError
-from tests.fastrtc.test_handler import Talker
-from tests.fastrtc.test_reply_on_pause import Loudness, cues_of, hear, say_something
-from tests.support.turns import chunks_with_a_call
+from stream.replay.scenarios import scenario
+from stream.replay.server import ReplayServer
+from tests.fastrtc.test_handler import LIMIT_S, Talker
+from tests.fastrtc.test_reply_on_pause import Loudness, cues_of, say_something
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "fastrtc_reply.py"
 TEXT = Path(cues.adapters.__file__).with_name("fastrtc.md").read_text(encoding="utf-8")
 
 
-def block(name):
-    code = re.search(rf"<!-- run: {name} -->\n```python\n(.*?)```", TEXT, re.DOTALL)
-    namespace = {"asyncio": asyncio}
-    exec(compile(code.group(1), f"fastrtc.md: {name}", "exec"), namespace)
+QUESTION = [{"role": "user", "content": "What is the weather in Oslo?"}]
+RESULTS = ["Oslo: 12 degrees", "Lisbon: 12 degrees"]
+
+
+def block(name, url, **taken_for_granted):
+    code = re.search(rf"<!-- run: {name} -->\n```python\n(.*?)```", TEXT, re.DOTALL).group(1)
+    assert "http://localhost:11434" in code
+    namespace = dict(taken_for_granted)
+    exec(compile(code.replace("http://localhost:11434", url), f"fastrtc.md: {name}", "exec"), namespace)
     return namespace
 
 
-def test_the_lines_for_fastrtc_make_a_handler_with_cues():
+def speak(_text):
+    return np.full((1, 480), 0.1, dtype=np.float32)
+
+
+class Voice:
+    """Speaks at once into the queue of the page's handler."""
+
+    def __init__(self, handler):
+        self._queue = handler.output_queue
+
+    async def send(self, text):
+        self._queue.put_nowait((24000, speak(text)))
+
+
+class Heard:
+    """What a handler emits."""
+
+    def __init__(self):
+        self._frames = [np.zeros(0, dtype=np.float32)]
+
+    @property
+    def sounds(self):
+        return np.concatenate(self._frames).any()
+
+    async def hear(self, handler, enough):
+        """Take what `emit` gives until `enough()`."""
+        while not enough():
+            item = await handler.emit()
+            if item is not None:
+                self._frames.append(item[1])
+
+    async def hear_to_the_end(self, handler):
+        """Until nothing waits, and nothing sounds."""
+        await self.hear(handler, lambda: handler.router.is_over and handler.pacer.is_silent)
+
+
+def serving(name, script):
+    """Run `script(url)` beside a server: what it returns, and the results of tools that the server got."""
+    results = []
+
+    def note(_path, request):
+        results.extend(message["content"] for message in request["messages"] if message["role"] == "tool")
+
     async def go():
-        handler = block("fastrtc")["handler"]
-        sent = []
+        async with asyncio.timeout(LIMIT_S), ReplayServer(scenario(name), tokens_per_s=None, on_request=note) as server:
+            return await script(server.base_url)
 
-        class Voice:
-            async def send(self, text):
-                sent.append(text)
+    return asyncio.run(go()), results
 
-        await handler.inner.respond(chunks_with_a_call(), Voice())
-        item = await handler.emit()
+
+@pytest.mark.parametrize(
+    ("name", "ran"), [("ollama-weather", RESULTS), ("openai-cut-in-call", [])], ids=["a structured call", "cut off"]
+)
+def test_the_lines_for_fastrtc_run_the_calls_of_an_answer_and_then_are_silent(name, ran):
+    heard = Heard()
+
+    async def script(url):
+        names = block("fastrtc", url)
+        handler = names["handler"].copy()
+        answering = asyncio.create_task(handler.inner.respond(QUESTION, Voice(handler.inner)))
+        await heard.hear(handler, answering.done)
+        await answering
+        await heard.hear_to_the_end(handler)
         handler.shutdown()
-        return sent, item
+        await names["model"].close()
+        return handler
 
-    sent, item = asyncio.run(go())
-    assert sent == ["Let", " me", " look", " Two", " files."]
-    assert item[0] == 24000
+    handler, results = serving(name, script)
+    assert heard.sounds
+    assert cues_of(handler)[0] == "tool_call"
+    assert results == ran
 
 
-def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
-    names = block("fastrtc-reply")
+def test_a_stream_that_is_read_in_the_place_of_the_runner_leaves_no_waiting_sound():
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
 
-    async def ask_the_model(_audio):
-        return chunks_with_a_call()
+    class Reading:
+        async def chat(self, _messages):
+            chunks = [({"tool_calls": [call]}, None), ({}, "tool_calls")]
+            for event in stream.read_sync(
+                {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} for delta, finish in chunks
+            ):
+                yield event
 
-    names.update(ask_the_model=ask_the_model, speak=lambda _: np.full((1, 480), 0.1, dtype=np.float32))
+    heard = Heard()
 
     async def go():
+        names = block("fastrtc", "http://localhost:1")
+        names["runner"], handler = Reading(), names["handler"].copy()
+        async with asyncio.timeout(LIMIT_S):
+            await handler.inner.respond(QUESTION, Voice(handler.inner))
+            await heard.hear_to_the_end(handler)
+        handler.shutdown()
+        await names["model"].close()
+        return cues_of(handler)
+
+    assert asyncio.run(go()) == ["tool_call"]
+    assert heard.sounds
+
+
+def test_the_lines_for_a_reply_function_run_the_calls_of_an_answer_and_then_are_silent():
+    heard = Heard()
+
+    async def transcribe(_audio):
+        return QUESTION[0]["content"]
+
+    def get_weather(city: str) -> str:
+        """Get the weather in a city."""
+        return f"{city}: 12 degrees"
+
+    async def script(url):
+        names = block("fastrtc-reply", url, transcribe=transcribe, speak=speak, get_weather=get_weather)
         handler = names["with_cues"](ReplyOnPause(names["reply"], model=Loudness(), input_sample_rate=16000))
         handler._loop = asyncio.get_running_loop()
         await say_something(handler)
-        await hear(handler, lambda _: cues_of(handler))
+        await heard.hear(handler, lambda: not handler.inner.event.is_set())
+        await heard.hear_to_the_end(handler)
         handler.shutdown()
-        return cues_of(handler)
+        await names["model"].close()
+        return handler
 
-    assert asyncio.run(go())[0] == "tool_call"
+    handler, results = serving("ollama-weather", script)
+    assert heard.sounds
+    assert cues_of(handler)[0] == "tool_call"
+    assert results == RESULTS
 
 
 @pytest.mark.parametrize("name", ["ruels", "is_constant"])
