@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -167,6 +168,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
     def shutdown(self) -> Any:
         """Shut the inner handler down and cancel its `emit`."""
         self._end_calls()
+        self._ask_at_s = inf  # FastRTC calls `emit` once more.
         self._paced.mixer.close()
         ending = self.inner.shutdown()
         if inspect.isawaitable(ending):  # FastRTC awaits it only if this method is `async`.

@@ -579,3 +579,25 @@ def test_the_threads_of_a_connection_end_with_it():
     threads = asyncio.run(go())
     assert threads[0] is threads[1]
     assert not threads[0].is_alive()
+
+
+def test_a_handler_that_is_shut_down_is_not_asked_again():
+    class Asked(Talker):
+        n_asked = 0
+
+        async def emit(self):
+            self.n_asked += 1
+            return await super().emit()
+
+    async def go():
+        handler = with_cues(Asked(), clock=LoopClock())
+        assert await handler.emit() is None
+        emitting = asyncio.create_task(handler.emit())
+        await asyncio.sleep(0)
+        handler.shutdown()
+        assert await emitting is None
+        assert await handler.emit() is None
+        await asyncio.sleep(0)
+        return handler.inner.n_asked, asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert run_virtually(go) == (1, set())
