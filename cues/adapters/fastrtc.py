@@ -14,11 +14,12 @@ from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cues import Mixer
 from cues.adapters._own_thread import OwnThread
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueTypeError, CueValueError
@@ -26,14 +27,12 @@ from cues.extras import require
 from cues.signal.pcm import float_of_int16
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
+from stream.routing.router import CueRouter
 
 FASTRTC = require("fastrtc")
 
 from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause, WebRTCError  # noqa: E402  (report a missing package first)
 from fastrtc.utils import Context, current_context  # noqa: E402
-
-if TYPE_CHECKING:
-    from stream.routing.router import CueRouter
 
 __all__ = ["CuedHandler", "PacedOptions", "current_router", "with_cues"]
 
@@ -45,7 +44,7 @@ _EMIT_FAILED = "the handler's emit failed"
 _CLOSE_WITHIN_S = 2.0  # Longest that a `CloseStream` waits for cues after the last speech.
 _LAST_FADE_S = 0.2  # The fade, and the lead at which its frames are due.
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
-_ROUTER: ContextVar[CueRouter] = ContextVar("cues_router")
+_REPLY: ContextVar[_Reply] = ContextVar("cues_reply")
 
 
 @dataclass(slots=True)
@@ -57,8 +56,17 @@ class _Closing:
     is_cut: bool = False
 
 
+@dataclass(slots=True)
+class _Reply:
+    """The router that a reply function gets: its connection's, until the user has spoken again."""
+
+    router: CueRouter
+
+
 def current_router() -> CueRouter:
     """The router of the connection for which a reply function runs, as `fastrtc.get_current_context()`.
+
+    Ask for it each time: once the user has spoken again, what the old reply still does has a router without sound.
 
     Raises
     ------
@@ -66,7 +74,7 @@ def current_router() -> CueRouter:
         If no handler made by `with_cues` called the function.
     """
     try:
-        return _ROUTER.get()
+        return _REPLY.get().router
     except LookupError:
         raise StreamValueError("no handler made by with_cues called this function; give it to a ReplyOnPause") from None
 
@@ -96,6 +104,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._ask_at_s = 0.0
         self._closing: _Closing | None = None
         self._replies = False
+        self._reply = _Reply(self.router)
         self._ending: asyncio.Future[Any] | None = None
         self._context = Context(webrtc_id=None)
         self._emitting, self._receiving = OwnThread("fastrtc emit"), OwnThread("fastrtc receive")
@@ -104,6 +113,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     def interrupt(self) -> None:
         """Barge in, from any thread: sound fades out within 30 ms, and the rest of the answer is dropped."""
+        if self._is_interrupted() and self.inner.state.responding:  # FastRTC cannot end a step that is under way
+            self._reply.router, self._reply = CueRouter({}, Mixer(self.output_sample_rate)), _Reply(self.router)
         loop = self._paced.loop
         if loop is None or loop.is_closed() or loop is _running_loop():
             self._interrupt()
@@ -122,7 +133,6 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
     async def emit(self) -> Any:
         """The next frame when it is due, another item of the inner handler, or `None` after 100 ms."""
         self._paced.loop = asyncio.get_running_loop()
-        _ROUTER.set(self.router)  # for the reply function, which runs in a copy of this context
         if current_context.get() is None:  # A WebSocket: FastRTC sets it in `emit` of sync handlers alone.
             current_context.set(self._context)
         try:
@@ -258,6 +268,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
             self._note_question()
+            _REPLY.set(self._reply)  # for the reply function, which runs in a copy of this context
             self._asked = asyncio.ensure_future(_result(self._emitting, self.inner.emit))
             await asyncio.sleep(0)
         if self._asked is None or not self._asked.done():
@@ -283,7 +294,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         return self._take(item)
 
     def _is_interrupted(self) -> bool:
-        """Whether a reply function gave its item while a `ReplyOnPause` closed it: the item is of the old answer."""
+        """Whether a `ReplyOnPause` has closed its reply: what that gives now is of the old answer."""
         return isinstance(self.inner, ReplyOnPause) and self.inner.generator is None
 
     def _note_question(self) -> None:

@@ -159,6 +159,53 @@ def test_speech_that_a_closed_reply_still_gives_is_not_heard():
     assert np.abs(signal).max() == pytest.approx(0.125, rel=0.01)
 
 
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "in a thread"])
+def test_of_a_step_that_goes_on_after_a_barge_in_nothing_is_heard(is_async):
+    go_on, n_replies = threading.Event(), []
+
+    def steps():
+        n_replies.append(1)
+        if len(n_replies) > 1:
+            current_router().handle(ToolCallStart("open_file", "3"))
+            yield RATE, np.full((1, 4800), 0.125, dtype=np.float32)
+            return
+        current_router().handle(ToolCallStart("read_file", "1"))
+        yield RATE, np.zeros((1, 480), dtype=np.float32)
+        yield None
+        current_router().handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=True, content=""))
+        current_router().handle(ToolCallStart("write_file", "2"))
+        yield RATE, np.full((1, 480), 0.25, dtype=np.float32)
+
+    async def reply_async(_audio):
+        for item in steps():
+            if item is None:
+                await asyncio.to_thread(go_on.wait, LIMIT_S)
+            else:
+                yield item
+
+    def reply(_audio):
+        for item in steps():
+            if item is None:
+                go_on.wait(LIMIT_S)
+            else:
+                yield item
+
+    handler = with_cues(reply_on_pause(reply_async if is_async else reply))
+
+    async def script():
+        await say_something(handler)
+        await hear(handler, lambda signal: len(signal) > 4800 and cues_of(handler))
+        await say_something(handler)
+        go_on.set()
+        signal = await hear(handler, lambda signal: np.isclose(signal, 0.125, atol=0.002).any())
+        await hear(handler, lambda _: not handler.router.waits)
+        return signal
+
+    signal = converse(handler, script)
+    assert cues_of(handler) == ["tool_call", "tool_call"]
+    assert not np.isclose(signal, 0.25, atol=0.002).any()
+
+
 def test_a_barge_in_and_events_may_come_from_other_threads():
     handler = with_cues(reply_on_pause(reply_in_a_thread))
 
