@@ -166,7 +166,6 @@ def test_of_a_step_that_goes_on_after_a_barge_in_nothing_is_heard(is_async):
     def steps():
         n_replies.append(1)
         if len(n_replies) > 1:
-            current_router().handle(ToolCallStart("open_file", "3"))
             yield RATE, np.full((1, 4800), 0.125, dtype=np.float32)
             return
         current_router().handle(ToolCallStart("read_file", "1"))
@@ -198,11 +197,11 @@ def test_of_a_step_that_goes_on_after_a_barge_in_nothing_is_heard(is_async):
         await say_something(handler)
         go_on.set()
         signal = await hear(handler, lambda signal: np.isclose(signal, 0.125, atol=0.002).any())
-        await hear(handler, lambda _: not handler.router.waits)
+        assert not handler.router.waits
         return signal
 
     signal = converse(handler, script)
-    assert cues_of(handler) == ["tool_call", "tool_call"]
+    assert cues_of(handler) == ["tool_call"]
     assert not np.isclose(signal, 0.25, atol=0.002).any()
 
 
