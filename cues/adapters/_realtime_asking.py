@@ -33,6 +33,11 @@ class Asking:
         """Whether the conversation gets a response now."""
         return self._active is not None
 
+    @property
+    def expects_response(self) -> bool:
+        """Whether the conversation gets a response, or will: for an output, a call that runs, or the user's words."""
+        return self.has_response or self._is_asked or bool(self._owed or self._awaited or self._speech)
+
     def called(self, call_id: str, response_id: str, *, runs: bool) -> None:
         """Note a complete call; one that does not run (cut off, malformed) needs no output."""
         if len(self._response_of) >= MOST_KEPT:

@@ -14,7 +14,7 @@ from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.adapters._realtime_asking import Asking, response_id_of
 from cues.arrays import Samples
 from cues.signal.pcm import float_of_pcm16
-from stream.events import AudioDelta, Event, Interrupted, ToolCallEnd, ToolResult
+from stream.events import AudioDelta, Event, Finish, Interrupted, ToolCallEnd, ToolResult
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.realtime import RealtimeReader
 
@@ -101,6 +101,8 @@ class RealtimeCues(PacedWriter):
             self._paced.end()
             for item in self._items:
                 item.odd_byte = b""
+        if kind == "response.done" and any(isinstance(told, Finish) for told in events):
+            self._end_if_unasked()
         await self._ask_if_due()
         return events
 
@@ -117,7 +119,13 @@ class RealtimeCues(PacedWriter):
             item = {"type": "function_call_output", "call_id": call_id, "output": output}
             await self._send({"type": "conversation.item.create", "item": item})
             self._asking.sent(call_id, respond=respond)
+            self._end_if_unasked()
             await self._ask_if_due()
+
+    def _end_if_unasked(self) -> None:
+        """End the wait if nobody asks: all calls were malformed, or their outputs want no answer."""
+        if self._send is not None and not (self._asking.expects_response or self.router.waits):
+            self.router.end_stream()
 
     async def _ask_if_due(self) -> None:
         if self._send is not None and self._asking.is_due():

@@ -409,6 +409,38 @@ def test_the_answer_is_asked_for_once_when_the_response_is_done_and_its_calls_ha
     converse(script)
 
 
+@pytest.mark.parametrize(
+    ("steps", "waits"),
+    [
+        ("begin r, call a, end r, silent a", False),
+        ("begin r, call a, silent a, end r", False),
+        ("begin r, bad a, end r", False),
+        ("begin r, bad a, bad b, end r", False),
+        ("begin r, cut a, end r incomplete", False),
+        ("begin r, call a, bad b, end r, silent a", False),
+        ("begin r, call a, end r, result a", True),
+        ("begin r, bad a, end r, result a", True),
+        ("begin r, bad a, call b, end r", True),
+        ("begin r, call a, call b, end r, silent a, result b", True),
+        (f"begin r, call a, end r, {SPEECH}, silent a", True),
+    ],
+)
+def test_where_nobody_asks_for_an_answer_none_is_waited_for(steps, waits):
+    async def script(voice, clock, sent):
+        response = ""
+        for verb, name, _ in steps_of(steps):
+            response = name if verb == "begin" else response
+            if verb in ("result", "silent"):
+                await voice.result(name, "ok", respond=verb == "result")
+                await feed(voice, server_events("begin", "s", "s") if verb == "result" else ())
+            else:
+                await feed(voice, server_events(verb, name, response))
+        await asyncio.sleep(10.0)
+
+    _, voice, _ = converse(script)
+    assert ("working" in [span.cue for span in voice.router.spans]) == waits
+
+
 def test_a_tool_that_ends_while_a_barge_in_is_being_sent_asks_for_no_answer():
     """The user speaks: the server makes the next response by itself."""
 
