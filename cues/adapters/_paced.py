@@ -237,10 +237,14 @@ class PacedWriter(PacedOutput):
             self.close()
 
     async def played(self) -> None:
-        """Return when all speech so far has been heard, or dropped by a barge-in."""
-        while self._paced.pacer.queued_samples and not self._is_over:
+        """Return when all speech so far, and each cue that has begun, has been heard, or dropped by a barge-in."""
+        while (self._paced.pacer.queued_samples or self._sounds()) and not self._is_over:
             await self._paced.clock.sleep(0.02)
         await self._paced.clock.sleep(self._paced.lead_ms / 1000.0)
+
+    def _sounds(self) -> bool:
+        """Whether a cue sounds that ends by itself."""
+        return any((span.end_samples or 0) > self._paced.mixer.position for span in self.router.spans)
 
     def close(self) -> None:
         """Fade out and end `run`."""

@@ -21,9 +21,10 @@ SHORTEST = 8
 
 # By the end of a field's name, in any case: `Authorization`, `x-api-key`, `X-Auth-Token`, a session's `client_secret`.
 _ENDS = (
-    "(?:api|private|access|account|ephemeral|secret|subscription)[-_]?key|authorization(?:[-_]?token)?|secret|password"
-    "|cookie|newhandle|connection[-_]?string"
-    "|(?:access|auth|azure[-_]?ad|bearer|bot|client|git(?:hub|lab)|hf|id|refresh|security|session|user)[-_]?token"
+    "(?:api|private|access|account|encryption|ephemeral|secret|signing|subscription)[-_]?key"
+    "|authorization(?:[-_]?token)?|secret|passw(?:or)?d|cookie|newhandle|connection[-_]?string|jwt"
+    "|(?:access|api|auth|azure[-_]?ad|bearer|bot|client|deploy|git(?:hub|lab)|hf|id|oauth|personal|private|refresh"
+    "|secret|security|service|session|slack|user|webhook)[-_]?token"
 )
 _NAMED = re.compile(rf"(?i).*(?:{_ENDS})")
 # Objects of which every field may hold one, such as an MCP tool's `headers`; these fields count under `headers.NAME`.

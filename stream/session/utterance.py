@@ -11,7 +11,7 @@ from cues import Pacer
 from stream.clock import Clock
 from stream.errors import SpeakerError
 from stream.session.turn_record import TurnRecord
-from stream.speech.speaker import Speaker, Speech
+from stream.speech.speaker import PhraseSpeaker, Speaker, Speech
 from stream.word_boundaries import WORD
 
 __all__ = ["Utterance"]
@@ -24,11 +24,12 @@ _SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; fu
 class SpeechTrack:
     """Positions of words, in samples of speech: cues and the silence between phrases do not count.
 
-    `n_pushed` is the speech so far, samples.
+    `n_pushed` is the speech so far, samples. Of a speaker that `marks_phrases`, speech without a mark is not complete.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, marks_phrases: bool = False) -> None:
         self.n_pushed = 0
+        self._marks_phrases = marks_phrases
         self._n_words_sent = 0
         self._last_word = ""
         self._n_words_started = 0
@@ -43,7 +44,7 @@ class SpeechTrack:
     @property
     def awaits_speech(self) -> bool:
         """Whether text was sent whose speech is not complete, as far as can be known."""
-        if self._phrases or not self.n_pushed:
+        if self._marks_phrases or self._phrases or not self.n_pushed:
             return self._n_words_sent > self._n_words_complete
         return not self._spoke_since_sent
 
@@ -51,6 +52,11 @@ class SpeechTrack:
     def lacks_words(self) -> bool:
         """Whether words were sent that have not been spoken, as far as can be known."""
         return self.awaits_speech or (self._marks_words and self._n_words_started < self._n_words_sent)
+
+    @property
+    def knows_words(self) -> bool:
+        """Whether the speaker has told which words are spoken."""
+        return self._marks_words or self._marks_phrases or bool(self._phrases)
 
     def sent(self, text: str, *, is_rest: bool = False) -> None:
         """Count the words sent to the speaker; `is_rest` if nothing separates the text from the last one."""
@@ -153,9 +159,15 @@ class Utterance:
         self._said_s = 0.0
         self._n_dropped = 0
         self._n_heard: int | None = None  # samples, once the speech was interrupted
-        self.track = SpeechTrack()
+        self.track = SpeechTrack(marks_phrases=type(speaker).__aiter__ is PhraseSpeaker.__aiter__)
+        self._is_broken = False
         self.tasks: list[asyncio.Task[None]] = []
         self.error: SpeakerError | None = None
+
+    @property
+    def lacks_words(self) -> bool:
+        """Whether words are not spoken; if that is not known, those of a voice that fails, not of one that hangs."""
+        return self.track.lacks_words or (self._is_broken and not self.track.knows_words)
 
     def start(self) -> None:
         """Start to send and to receive."""
@@ -248,10 +260,12 @@ class Utterance:
         try:
             await work()
         except SpeakerError as error:
+            self._is_broken = True
             self._failed(error)
         except asyncio.CancelledError:
             if task.cancelling():
                 raise
+            self._is_broken = True
             self._failed(SpeakerError("the speaker has cancelled its work"))
         except Exception:
             self._end()

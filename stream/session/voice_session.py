@@ -319,7 +319,7 @@ class VoiceSession:
         if not self.journal.interrupted:
             self._utterance.track.all_passed()
             error, self._utterance.error = self._utterance.error, None
-            if error is not None and (self._router.phase != "done" or self._utterance.track.lacks_words):
+            if error is not None and (self._router.phase != "done" or self._utterance.lacks_words):
                 self._take(StreamFailed(str(error), code="speech"), None)
             self._router.cancel()  # No outcome can come any more.
         return not self._mixer.active

@@ -243,6 +243,28 @@ def test_the_lines_for_the_voice_pipeline_speak_an_answer():
     assert sum(np.count_nonzero(frame) for frame in heard) == 2400
 
 
+def test_after_a_failure_the_lines_for_the_voice_pipeline_play_the_error_cue_to_its_end(caplog):
+    from agents import set_tracing_disabled
+    from agents.voice.testing import ScriptedSTTModel, ScriptedTTSModel
+
+    set_tracing_disabled(True)
+    heard, names = [], block("agents-voice")
+
+    class Nobody(AsyncOpenAI):
+        def __init__(self, **options):
+            super().__init__(**options | {"base_url": "http://127.0.0.1:9/v1", "max_retries": 0})
+
+    async def go():
+        names["AsyncOpenAI"] = Nobody
+        models = {"stt_model": ScriptedSTTModel(["Hello?"]), "tts_model": ScriptedTTSModel([])}
+        await names["talk"](names["assistant"]([]), [np.zeros(480, np.int16)], heard.append, **models)
+
+    asyncio.run(go())
+    assert [record.message for record in caplog.records].count("no answer") == 1
+    expected = cues.load_bank()["error"].samples
+    np.testing.assert_allclose(np.concatenate(heard)[-len(expected) :], expected, atol=1e-4)
+
+
 def test_the_lines_for_a_telephone_line_answer_a_call():
     from tests.cues.adapters.test_telephony import MEDIA
     from tests.support.phone_calls import START

@@ -116,7 +116,7 @@ PLACES = [
     {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "key": KEY}}}]},
     {"tools": [{"authConfig": {"apiKeyConfig": {"apiKeyString": KEY}}}]},
     {"account": {"private_key": KEY}},
-    *({name: KEY} for name in ("langfuse_secret_key", "azure_ad_token", "hf_token", "idToken")),
+    *({name: KEY} for name in ("langfuse_secret_key", "azure_ad_token", "hf_token", "idToken", "apiToken", "passwd")),
 ]
 
 

@@ -317,6 +317,35 @@ def test_a_voice_that_stops_in_the_middle_of_an_answer_ends_the_turn_with_the_er
     assert new_clicks(told.tape.mixed, told.tape.speech) == []
 
 
+class Breathless(VoiceLikeSpeaker):
+    """Speaks half a phrase, and hangs or dies."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self._fault = fault
+
+    async def speak(self, phrase):
+        async for speech in super().speak(phrase):
+            yield Speech(speech.samples[: len(speech.samples) // 2])
+            await self._fault()
+
+
+class Mute(Breathless):
+    """The same, of a voice that tells nothing of its phrases."""
+
+    async def __aiter__(self):
+        async for speech in super().__aiter__():
+            yield Speech(speech.samples)
+
+
+@pytest.mark.parametrize(("speaker", "fault"), [(Breathless, hangs), (Breathless, dies), (Mute, dies)])
+def test_a_voice_that_stops_within_the_only_phrase_of_an_answer_ends_the_turn_with_the_error_cue(speaker, fault):
+    told = run_turn(said("Let me look."), speaker=speaker(fault), limits=Limits(speech_s=5.0))
+    assert told.cues == ["error"]
+    assert [event["message"] for event in told.events if event["type"] == "error"] == [told.journal.failure]
+    assert new_clicks(told.tape.mixed, told.tape.speech) == []
+
+
 def test_a_stream_that_breaks_off_sounds_so_and_keeps_what_was_said():
     told = run_turn([*said("Let me look."), (0.5, StreamFailed("connection lost", code="unfinished"))])
     assert told.cues == ["error"]
