@@ -31,9 +31,12 @@ async def answer(line, base_url, model):
     question = [{"role": "user", "content": "What is in my folder?"}]
     line.router.begin_turn()
     async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
-        events = await client.chat.completions.create(model=model, messages=question, stream=True)
+        # Not awaited here: a request that fails gives a StreamFailed, too, and so the error cue.
+        events = client.chat.completions.create(model=model, messages=question, stream=True)
         async for event in stream.words(stream.read(events)):
             line.router.handle(event)
+            if isinstance(event, stream.StreamFailed):
+                print(event)
             if isinstance(event, stream.TextDelta):
                 line.push(speak_voice_like(event.text, sample_rate=RATE), RATE)
     line.end()

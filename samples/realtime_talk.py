@@ -114,10 +114,20 @@ async def talk_with_agents(config, question, path):
     async with await runner.run(model_config={**config, "playback_tracker": voice.playback_tracker}) as session:
         playing = asyncio.create_task(voice.run())
         await session.send_message(question)
+        has_call = False
         async for event in session:
             await voice.follow(event)
-            if event.type == "audio_end":
+            is_raw = event.type == "raw_model_event" and event.data.type == "raw_server_event"
+            told = event.data.data if is_raw else {"type": ""}
+            if told["type"] == "response.output_item.done":
+                has_call = has_call or told["item"]["type"] == "function_call"
+            if event.type == "error" and not voice.router.waits:  # such as a tool that nobody has: no answer follows
+                print(event.error)
                 break
+            if told["type"] == "response.done":
+                if not has_call:
+                    break
+                has_call = False
         await voice.played()
         voice.close()
         await playing
