@@ -11,13 +11,14 @@ from cues import Pacer
 from stream.clock import Clock
 from stream.errors import SpeakerError
 from stream.session.turn_record import TurnRecord
-from stream.speech.speaker import PhraseSpeaker, Speaker, Speech
+from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speaker, Speech
 from stream.word_boundaries import WORD
 
 __all__ = ["Utterance"]
 
 _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finished after this silence.
 _PAUSE_S = 0.5  # A voice that has nothing left to say waits so long for the rest of a phrase.
+_WORD_S = 0.4  # 150 words a minute: how long a word lasts before a phrase has been spoken.
 _SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
 
 
@@ -111,16 +112,19 @@ class SpeechTrack:
     def n_words_heard(self, n_taken: int) -> int:
         """Number of words heard after `n_taken` samples, for speakers that mark phrases but not words.
 
-        Of a phrase that was cut off, words are counted in proportion to its samples, rounded down.
+        Of a phrase that was cut off, words are counted in proportion to its samples, rounded down. How long a phrase
+        is that the speaker still makes is not known: its words last as long as those before it.
         """
-        if self._marks_words:
+        if self._marks_words or not self.knows_words:
             return 0
         heard = start = 0
         for end, n_words in self._phrases:
             part = min(max(n_taken - start, 0), end - start)
             heard += n_words if start + part == end else n_words * part // (end - start)
             start = end
-        return heard
+        word = start / self._n_words_complete if self._n_words_complete else _WORD_S * SAMPLE_RATE
+        rest = int(max(n_taken - start, 0) / word) if word else 0
+        return heard + min(rest, max(self._n_words_sent - self._n_words_complete, 0))
 
     def forget(self) -> None:
         """Drop pending words and callbacks, at a barge-in."""
@@ -158,7 +162,7 @@ class Utterance:
         self._is_flushed = True  # nothing was queued that the speaker may hold back
         self._said_s = 0.0
         self._n_dropped = 0
-        self._n_heard: int | None = None  # samples, once the speech was interrupted
+        self._n_words_heard: int | None = None  # once the speech was interrupted
         self.track = SpeechTrack(marks_phrases=type(speaker).__aiter__ is PhraseSpeaker.__aiter__)
         self._is_broken = False
         self.tasks: list[asyncio.Task[None]] = []
@@ -199,13 +203,14 @@ class Utterance:
 
     def interrupt(self, fade_ms: float) -> None:
         """Fade the speech and drop the rest."""
-        self._n_heard = self.n_taken
+        self._n_words_heard = self.track.n_words_heard(self.n_taken)
         self._n_dropped += self._pacer.interrupt(fade_ms)
         self.track.forget()
 
     def n_words_heard(self) -> int:
         """Number of words heard, for speakers that mark phrases but not words."""
-        return self.track.n_words_heard(self.n_taken if self._n_heard is None else self._n_heard)
+        heard = self._n_words_heard
+        return self.track.n_words_heard(self.n_taken) if heard is None else heard
 
     async def cancel(self) -> None:
         """Have the speaker drop the answer, if it can; others start the next answer with the rest of this one."""

@@ -23,6 +23,7 @@ from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.listening import last_sound, new_clicks
 from tests.support.turns import RATE, run_turn
+from tests.support.virtual_loop import LoopClock
 
 FRAME = 240
 READY = "unmute.response.text.delta.ready"
@@ -434,6 +435,27 @@ def test_words_with_a_call_between_them_are_apart_in_everything_that_is_left_of_
     assert "".join(said_in[READY]) == text
     assert said_in["response.text.delta"] in ([], text.split())
     assert [event["text"] for event in told.events if event["type"] == "response.text.done"] == [text]
+
+
+class Slow(VoiceLikeSpeaker):
+    """Makes speech hardly faster than it is heard."""
+
+    async def speak(self, phrase):
+        async for speech in super().speak(phrase):
+            for at in range(0, len(speech.samples), 2400):
+                await LoopClock().sleep(0.095)
+                yield Speech(speech.samples[at : at + 2400])
+
+
+@pytest.mark.parametrize("barge_in_s", [2.5, 3.5])
+def test_after_a_barge_in_the_history_has_words_of_a_phrase_that_was_still_being_made(barge_in_s):
+    text = "It is twelve degrees in Oslo today and it will rain in the evening"
+    told = run_turn(said(text, 0.1), speaker=Slow(), barge_in_s=barge_in_s)
+    heard = told.journal.heard_text
+    assert text.startswith(heard)
+    n_words = len(heard.split())
+    assert 1 <= n_words <= (barge_in_s - 0.1) / 0.25  # a word of the voice lasts longer
+    assert told.history.messages[-1]["content"] == heard
 
 
 def test_a_barge_in_after_a_call_leaves_the_words_before_and_after_it_apart():
