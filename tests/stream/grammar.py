@@ -193,7 +193,7 @@ def _begun(name, arguments, rng):
     return f"{token(f'begin_{kind}s')}{inside}{token(f'end_{kind}s')}"
 
 
-def _thought(rng):
+def make_thought(rng):
     """A block of reasoning that nobody has listed, and the text in it."""
     before, after = _decoration(rng)
     word, token = rng.choice(("think", "thinking", "think_" + _word(rng, ""))), _word(rng)
@@ -257,7 +257,7 @@ def make_stream(rng: random.Random) -> tuple[str, list[dict]]:
 def make_member(rng: random.Random) -> tuple[str, list[dict]]:
     """Prose on both sides of a member of a family that has never been seen."""
     before, after = rng.choice(PROSE), rng.choice(PROSE)
-    opener, closer = _thought(rng) if rng.random() < 0.2 else ("", "")
+    opener, closer = make_thought(rng) if rng.random() < 0.2 else ("", "")
     if opener:
         text, inside = f"{opener}{SECRET}, and {rng.choice(TEXTS)}{closer}\n", []
     else:

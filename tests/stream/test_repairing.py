@@ -753,6 +753,10 @@ JSON_TEXTS = [
         ("text", '<think>Hm { "a" < b.</think>', 'Hm { "a" < b.'),
         ("reasoning", "", ""),
         ("reasoning", "Hm, <tool_call> then.</think>", "Hm, <tool_call> then."),
+        ("text", "<mm:think>Hm.</mm:think>", "Hm."),
+        ("text", "<|channel>thought\nHm.<channel|>", "Hm."),
+        ("reasoning", "Hm, <tool_call> then.</thought>", "Hm, <tool_call> then."),
+        ("reasoning", "Hm, {x} then.<channel|>", "Hm, {x} then."),
     ],
 )
 def test_thoughts_before_json_that_the_request_asks_for_leave_it_and_it_stays(start, before, thought, data, size):
@@ -766,6 +770,18 @@ def test_thoughts_before_json_that_the_request_asks_for_leave_it_and_it_stays(st
     message = whole["choices"][0]["message"]
     assert (message["content"], message.get("reasoning_content", "")) == (data, thought)
     assert (whole is answer) == (not thought)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_json_stays_though_no_end_of_the_thoughts_before_it_is_known(size):
+    text, data = "Hm, {x} then.</analysis>", '{"a": [1, {}]}'
+    pieces = [(text + data)[at : at + size] for at in range(0, len(text + data), size)]
+    repair = ChatRepair.of_request(FOR_JSON, start="reasoning")
+    found = [clean for chunk in turn(pieces) for clean in repair.feed(chunk)] + repair.close()
+    assert accumulated(found) == (data, text, [], ["stop"])
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": text + data}}]}
+    message = ChatRepair.of_request(FOR_JSON, start="reasoning").whole(answer)["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == (data, text)
 
 
 @given(

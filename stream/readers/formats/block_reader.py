@@ -64,8 +64,7 @@ class BlockReader(MessageReader):
 
     def _note_call(self) -> None:
         self._last_finish = None
-        if self._machine is not None:
-            self._machine.note_structured_call()
+        self._note_structured_call()
 
     def _end_calls(self, *, was_cut: bool) -> None:
         self._items.end_all(cut=was_cut)

@@ -40,11 +40,12 @@ class MessageReader(ABC):
         kept.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
     calls_in_text : whether text is searched for calls and markers; not if the request asked for JSON: of its text, only
-        a block of thought at the beginning is told from the data. Text of the channel `json` is never searched.
+        blocks of thought at the beginning are told from the data. Text of the channel `json` is never searched.
     start : `"reasoning"` for a model whose prompt opens a block of thoughts, on a server that does not parse them: its
         text begins with thoughts, and only the block's end (such as `</think>`) comes. Without an end, all of the text
-        is reasoning. Data that begins with `{` or `[` was not preceded by thoughts. From the first field of reasoning
-        on, the server does parse thoughts, and this is `"text"`.
+        is reasoning. With `calls_in_text=False`, an answer that begins with `{` or `[` has no thoughts, and without an
+        end a complete object or array that ends the answer is its data. From the first field of reasoning on, the
+        server does parse thoughts, and this is `"text"`.
 
     Raises
     ------
@@ -203,9 +204,15 @@ class MessageReader(ABC):
         if not entries:
             self._empty_array = True
         else:
-            if self._machine is not None:
-                self._machine.note_structured_call()
+            self._note_structured_call()
             self._calls.take(entries, index)
+
+    def _note_structured_call(self) -> None:
+        """Note a structured call beside the text that has come."""
+        if self._data is not None:
+            self._pass_data(self._data.go_on())
+        if self._machine is not None:
+            self._machine.note_structured_call()
 
     def _results(self, results: Any) -> None:
         """Pass on the results of tools that the server has run; they end the round."""

@@ -13,7 +13,18 @@ from stream.events import TextDelta
 from stream.readers.text.dialect import Dialect, Head
 from stream.readers.text.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, tokens, xml_calls
 from stream.readers.text.patterns import NAME, normalize, trie
-from stream.readers.text.tags import BLOCKS, FAMILY, PAIRS, PARTS, SEPARATOR, begun_tag, ends_thought, pair_of, tag_of
+from stream.readers.text.tags import (
+    BLOCKS,
+    FAMILY,
+    PAIRS,
+    PARTS,
+    SEPARATOR,
+    begun_tag,
+    end_of_thought,
+    ends_thought,
+    pair_of,
+    tag_of,
+)
 
 __all__ = ["ROWS", "Table", "table_for"]
 
@@ -31,10 +42,10 @@ def _family(marker: str) -> Dialect | None:
     if marker[0] == "]":
         return row(read=xml_calls.read_separated) if SEPARATOR.whole.fullmatch(marker) else None
     if pair := pair_of(marker):
-        opens, what, closer = pair
+        opens, _, closer = pair
         if not opens:
             return row(read=reasoning.drop_end if ends_thought(marker) else blocks.drop_after_call, calls=False)
-        if what.endswith(("think", "thinking")):
+        if end_of_thought(marker):
             return Dialect(name="family", markers=(marker,), read=reasoning.read_block, closers=(closer,), calls=False)
         begun = tokens.BEGUN if "begin_" in marker else tokens.PAIRED
         return row(heads=(*json_calls.JSON, begun), closers=(closer,))

@@ -20,9 +20,11 @@ __all__ = [
     "PREFIX",
     "SEPARATOR",
     "SUFFIX",
+    "THOUGHTS",
     "THOUGHT_ENDS",
     "Tag",
     "begun_tag",
+    "end_of_thought",
     "ends_thought",
     "pair_of",
     "tag_of",
@@ -47,6 +49,7 @@ _BEHIND_BARS = Run(r"(?:(?<=[|｜‖])|(?<=[|｜‖][ ▁_]))")
 _KIND = Run(r"[^\W_]{1,16}")
 _THOUGHTS = (("think",), ("thinking",), ("think_", _KIND))
 _AROUND = (*((word,) for word in (*BLOCKS, "tool_response")), *_THOUGHTS, (_BEHIND_BARS, "calls"))
+THOUGHTS = tuple(("<", PREFIX, *word, SUFFIX, ">") for word in _THOUGHTS)
 THOUGHT_ENDS = tuple(("</", PREFIX, *word, SUFFIX, ">") for word in _THOUGHTS)
 FAMILY: tuple[tuple[str, ...], ...] = (
     ("]", SEPARATOR_RUN, "<"),
@@ -133,6 +136,14 @@ def ends_thought(marker: str) -> bool:
     if pair:
         return not pair[0] and pair[1].endswith(("think", "thinking"))
     return tag is not None and tag.closing != "" and tag.word.startswith("think")
+
+
+def end_of_thought(marker: str) -> str | None:
+    """Return the closing marker of the block of reasoning that a normalized marker opens by its shape, if it does."""
+    pair, tag = pair_of(marker), tag_of(marker)
+    if pair:
+        return pair[2] if pair[0] and pair[1].endswith(("think", "thinking")) else None
+    return tag.closer if tag and not tag.closing and tag.word.startswith("think") else None
 
 
 def words(*tags: str) -> tuple[tuple[Part, ...], ...]:

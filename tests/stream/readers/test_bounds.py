@@ -154,6 +154,17 @@ def test_the_servers_readers_keep_as_little(shape, reasoning):
     assert most < MIB
 
 
+@pytest.mark.parametrize("piece", [100, 1 << 16])
+@pytest.mark.parametrize(("head", "filler"), [('Hm {"a": "', WORDS), ("Hm [", '"lorem ipsum", ')])
+def test_what_may_be_data_at_the_end_of_thoughts_is_held_back_only_so_long(head, filler, piece):
+    texts = list(pieces(head, filler, 2 * MIB, piece))
+    reader = OpenAIReader(calls_in_text=False, start="reasoning")
+    events = [event for text in texts for event in reader.feed(chunk(content=text))] + reader.close()
+    assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "".join(texts)
+    reader = OpenAIReader(calls_in_text=False, start="reasoning", reasoning=False)
+    assert kept(reader, (chunk(content=text) for text in texts))[0] < 2.5 * MIB
+
+
 def not_offered(name, number):
     text = WORDS * 1000
     yield chunk(content=f'<tool_call>{{"name": "{name}", "arguments": {{"{number}": "{text}"}}}}</tool_call> ')

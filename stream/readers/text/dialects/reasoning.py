@@ -10,9 +10,10 @@ from stream.events import CallStatus
 from stream.readers.text.dialect import Call, CutOff, Dialect, NotACall, Reading, dropped_if
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import Run, Shape, is_token, marker_pattern, normalize, trie
-from stream.readers.text.tags import PAIR_ENDS, THOUGHT_ENDS, ends_thought
+from stream.readers.text.tags import PAIR_ENDS, PAIRS, THOUGHT_ENDS, THOUGHTS, end_of_thought, ends_thought
 
-__all__ = ["BLOCKS", "ROWS", "drop_end", "read_block", "reasoning_block", "template_block"]
+__all__ = ["ANY_END", "ANY_MARKER", "BLOCKS", "ENDS", "ROWS", "TITLE", "drop_end", "end_of_block", "read_block",
+           "reasoning_block", "template_block"]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +39,19 @@ _FIRST = frozenset({"<thought>", "<Thought>", "<reason>", "[unused16]"})  # only
 _IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>", "◁think▷"}) | _FIRST
 _LINE_END = Shape(Run(r"\r?"), "\n")
 _VISIBLE = Shape(Run(r"\S"))
-_TITLE = Shape("thought", Run(r"\r?"), "\n")
+TITLE = Shape("thought", Run(r"\r?"), "\n")
 _TEMPLATE_ENDS = ("[BEGIN FINAL RESPONSE]", "<|close|>think<|sep|>")
-_ANY_END = re.compile(trie((*BLOCKS.values(), *THOUGHT_ENDS, *PAIR_ENDS, *_TEMPLATE_ENDS)))
+_ANY_ENDS: tuple[str | tuple[str, ...], ...] = (*BLOCKS.values(), *THOUGHT_ENDS, *PAIR_ENDS, *_TEMPLATE_ENDS)
+ANY_END = re.compile(trie(_ANY_ENDS))  # finds others, too, which are not in `ENDS`
+ANY_MARKER = re.compile(trie((*BLOCKS, *THOUGHTS, *PAIRS, *_ANY_ENDS)))
 _MOST_RAW = 1 << 16  # characters of reasoning that wait for what becomes of the calls in them
 _MOST_SPOKEN = 64  # closing markers
 _LEAST_OF_A_CALL = 256  # bytes, about
+
+
+def end_of_block(marker: str) -> str | None:
+    """Return the closing marker of the block that a normalized marker opens; None if it opens none."""
+    return BLOCKS.get(marker) or end_of_thought(marker)
 
 
 def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -62,7 +70,7 @@ def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         raise NotACall
     parser.commit()
     if opener == "<|channel>":
-        yield from parser.read(_TITLE)
+        yield from parser.read(TITLE)
     marker = yield from reasoning_block(parser, *marker_pattern(closer))
     parser.take(len(marker))
     line.only_reasoning = True
@@ -83,7 +91,7 @@ def template_block(parser: Parser) -> Reading[None]:
     """Read a block that the prompt has opened."""
     parser.commit()
     try:
-        marker = yield from reasoning_block(parser, _ANY_END, _Ends())
+        marker = yield from reasoning_block(parser, ANY_END, ENDS)
     except CutOff:
         if (parser.passed or parser.buffer) and not (parser.was_cut or parser.sink.has_calls):
             logger.warning(
@@ -100,6 +108,9 @@ class _Ends(Container[str]):
 
     def __contains__(self, marker: object) -> bool:
         return marker in BLOCKS.values() or marker in _TEMPLATE_ENDS or ends_thought(str(marker))
+
+
+ENDS = _Ends()
 
 
 def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: Container[str]) -> Reading[str]:
