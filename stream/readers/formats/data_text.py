@@ -5,7 +5,7 @@ from collections.abc import Container, Generator, Iterator
 from typing import TypeAlias
 
 from stream.readers.options import Start
-from stream.readers.text.dialects.reasoning import ANY_END, ANY_MARKER, ENDS, TITLE, end_of_block
+from stream.readers.text.dialects.reasoning import ANY_END, ANY_MARKER, ENDS, TITLE, end_of_block, warn_of_no_end
 from stream.readers.text.patterns import marker_pattern, normalize
 from stream.readers.text.scanner import JsonScanner, Pieces
 
@@ -83,13 +83,15 @@ class DataText:
         """What is held back as the last thing of the answer, and is not: a call comes."""
         yield True, self._last.take()
 
-    def close(self) -> Iterator[_Piece]:
-        """What is held back at the end of the answer."""
+    def close(self, *, was_cut: bool) -> Iterator[_Piece]:
+        """What is held back at the end of the answer; one that `was_cut` may end in a thought."""
         held, self._held = self._held, ""
         if self._ends is None:
             yield False, held
             return
         yield True, self._last.feed(held)
+        if self._begins_in_thought and not (was_cut or self._last.is_complete):
+            warn_of_no_end()
         yield not self._last.is_complete, self._last.take()
 
 

@@ -172,7 +172,7 @@ class MessageReader(ABC):
     def _change_channel(self, channel: str | None) -> None:
         if channel != self._order.channel:
             if self._data is not None:
-                self._pass_data(self._data.close())
+                self._pass_data(self._data.close(was_cut=True))
             if self._machine is not None and channel == _DATA:
                 self._machine.close(was_cut=False)
                 self._machine = None
@@ -244,7 +244,7 @@ class MessageReader(ABC):
     def _end_text(self, *, was_cut: bool) -> None:
         """End the text; what comes next begins as a round does."""
         if self._data is not None:
-            self._pass_data(self._data.close())
+            self._pass_data(self._data.close(was_cut=was_cut or self._order.has_calls))
             self._data = DataText(self._rounds_start_as)
         if self._machine is not None:
             self._machine.close(was_cut=was_cut)

@@ -136,10 +136,11 @@ def test_an_end_alone_and_a_second_block_leave_the_data_too(answer, start):
     ],
     ids=["an unknown end", "an array", "words follow", "cut", "half an end", "an end", "an end alone", "brackets"],
 )  # fmt: skip
-def test_json_that_ends_thoughts_without_an_end_is_data(answer, thought, text):
+def test_json_that_ends_thoughts_without_an_end_is_data(answer, thought, text, caplog):
     for opener, start in (("", "reasoning"), ("<think>", "text")):
         for pieces in splits(opener + answer, rounds=4):
             assert read(pieces, start=start) == (thought, text, [Finish("stop")])
+    assert ("no end of the thoughts came" in caplog.text) == (not text and "</think>" not in answer)
 
 
 def test_json_that_was_held_back_in_thoughts_comes_with_what_follows_it():

@@ -13,7 +13,7 @@ from stream.readers.text.patterns import Run, Shape, is_token, marker_pattern, n
 from stream.readers.text.tags import PAIR_ENDS, PAIRS, THOUGHT_ENDS, THOUGHTS, end_of_thought, ends_thought
 
 __all__ = ["ANY_END", "ANY_MARKER", "BLOCKS", "ENDS", "ROWS", "TITLE", "drop_end", "end_of_block", "read_block",
-           "reasoning_block", "template_block"]  # fmt: skip
+           "reasoning_block", "template_block", "warn_of_no_end"]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -94,13 +94,16 @@ def template_block(parser: Parser) -> Reading[None]:
         marker = yield from reasoning_block(parser, ANY_END, ENDS)
     except CutOff:
         if (parser.passed or parser.buffer) and not (parser.was_cut or parser.sink.has_calls):
-            logger.warning(
-                "no end of the thoughts came, so nothing of the answer is spoken: is start='reasoning' right?"
-            )
+            warn_of_no_end()
         raise
     parser.take(len(marker))
     parser.recording = True
     parser.line.only_reasoning = True
+
+
+def warn_of_no_end() -> None:
+    """Log that the answer of a round, whose block the prompt has opened, ended in it."""
+    logger.warning("no end of the thoughts came, so nothing of the answer is spoken: is start='reasoning' right?")
 
 
 class _Ends(Container[str]):
