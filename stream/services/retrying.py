@@ -26,6 +26,11 @@ TRANSIENT_CODES = frozenset({
 
 REFUSAL_STATUS = frozenset({400, 404, 405, 422, 500, 501})  # 405 is DeepInfra's
 Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value"]
+# What a server quotes: `input` has a value of JSON or of Python, whose end must be looked for; `input_value` is
+# pydantic's text of one, with a gap in it; `raw` is Ollama's of a call, without escapes.
+_INPUT = re.compile(r"(['\"])input\1:\s*")
+_OTHER_QUOTES = re.compile(r"\binput_value=.*?(?=, input_type=|\Z)|\braw='(.*(?=', err=)|.*)", re.DOTALL)
+_STRING_OR_MARK = re.compile(r"'(\\.|[^'\\])*('|\\?\Z)|\"(\\.|[^\"\\])*(\"|\\?\Z)|[][{}(),]", re.DOTALL)
 # A refused field, up to its name, which may stand in a list of names.
 _FIELD = (
     r"\b(unsupported|unrecognized|unknown|extra|unexpected) (\w+ ){0,2}"
@@ -189,5 +194,28 @@ def refused_part(failed: StreamFailed, parts: Collection[Part]) -> Part | None:
     """
     if failed.status not in REFUSAL_STATUS:
         return None
-    said = failed.message[:LONGEST_MESSAGE]  # an error in a stream is as long as its server likes
+    said = _own_words(failed.message[:LONGEST_MESSAGE])  # an error in a stream is as long as its server likes
     return next((part for part in REFUSAL_WORDS if part in parts and REFUSAL_WORDS[part].search(said)), None)
+
+
+def _own_words(message: str) -> str:
+    """A server's message without what it quotes of a request, or of a model's call, in JSON or as Python shows it.
+
+    >>> _own_words("{'msg': 'Value error', 'input': {'tools': ['f']}, 'ctx': {}}")
+    "{'msg': 'Value error', , 'ctx': {}}"
+    """
+    kept, at = "", 0
+    while found := _INPUT.search(message, at):
+        kept += message[at : found.start()]
+        at = _end_of_value(message, found.end())
+    return _OTHER_QUOTES.sub("", kept + message[at:])
+
+
+def _end_of_value(text: str, at: int) -> int:
+    """The index of the comma or the bracket after a value that begins at `at`; the text's length if it is cut off."""
+    depth = 0
+    for mark in _STRING_OR_MARK.finditer(text, at):
+        depth += (mark[0] in "([{") - (mark[0] in ")]}")
+        if depth < 0 or (depth == 0 and mark[0] == ","):
+            return mark.start()
+    return len(text)

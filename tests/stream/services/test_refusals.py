@@ -184,6 +184,27 @@ OF_CHOICE = {
         },
     ),
 }
+# The words of a refusal in what a server quotes: no words of its own.
+QUOTED = {"model": "m", "messages": [{"role": "user", "content": "tool_choice: unsupported, think: must be high"}]}
+OF_ANOTHER_FIELD = {
+    "a schema": (
+        400,
+        {"error": {"message": "Invalid schema for function 'f': In context=('properties', 'think'), it must be"}},
+    ),
+    "Ollama, of a call": (500, {"error": 'error parsing tool call: raw=\'{"text":"I think"\', err=invalid character'}),
+    "Ollama, of a call with an apostrophe": (
+        500,
+        {"error": 'error parsing tool call: raw=\'{"q":"what\'s a tool_choice"\', err=unexpected end of JSON input'},
+    ),
+    "vLLM, of a request": (
+        400,
+        {"message": str([{"type": "missing", "loc": ("body",), "msg": "Field required", "input": QUOTED}])},
+    ),
+    "FastAPI, of a request": (
+        422,
+        {"detail": [{"type": "missing", "loc": ["body"], "msg": "Field required", "input": QUOTED}]},
+    ),
+}
 OTHERS = {
     "unknown model": (404, {"error": {"message": "model 'tools' not found, try pulling it first"}}),
     "full context": (400, {"error": {"message": "This model's maximum context length is 8192 tokens"}}),
@@ -298,7 +319,7 @@ def refusal_of(words):
 
 
 class Refusing:
-    """A server that refuses the requests that have one of these fields."""
+    """A server that refuses the requests that have one of these fields; a function makes the body from the request."""
 
     as_recorded, pages = False, {}
 
@@ -307,7 +328,8 @@ class Refusing:
 
     def answer(self, path, request):
         if self.names & set(request):
-            return Recording(name="own", kind="json", body=json.dumps(self.body).encode(), status=self.status)
+            body = self.body(request) if callable(self.body) else self.body
+            return Recording(name="own", kind="json", body=json.dumps(body).encode(), status=self.status)
         return says([["say", "Hello."]]).answer(path, request)
 
 
@@ -362,16 +384,48 @@ def test_a_refused_choice_is_left_out_of_that_request_and_the_tools_stay(endpoin
     assert [[tool["function"]["name"] for tool in body["tools"]] for body in exchange.bodies] == [wanted] * 4
 
 
+def of_choice(request, msg='Value error, `tool_choice` must either be a named tool, "auto", or "none".'):
+    return {"type": "value_error", "loc": ("body",), "msg": msg, "input": request, "ctx": {"error": {}}}
+
+
+# vllm-project/vllm 10567, pydantic/pydantic-ai 728: pydantic's error holds the whole request.
+QUOTING = {
+    "vLLM": lambda request: {"object": "error", "message": str([of_choice(request)]), "code": 400},
+    "vLLM, shown in JSON": lambda request: {
+        "object": "error",
+        "message": json.dumps([of_choice(request)]),
+        "code": 400,
+    },
+    "FastAPI": lambda request: {"detail": [of_choice(request)]},
+    "after another error": lambda request: {
+        "detail": [of_choice({"tools": request["tools"][:1]}, "Field required"), of_choice(request)]
+    },
+    "before the words": lambda request: {
+        "detail": [dict(reversed(of_choice({"tools": request["tools"][:1]}).items()))]
+    },
+}
+
+
 @BOTH
-def test_an_error_of_another_field_of_a_request_that_thinks_and_chooses_is_passed_on(endpoint):
-    fault = (
-        400,
-        {"error": {"message": "Invalid schema for function 'f': In context=('properties', 'think'), it must be"}},
-    )
-    refusing_all = Refusing(*fault, {"tools"})
+@pytest.mark.parametrize("server", QUOTING)
+@pytest.mark.parametrize(
+    "prompt", ["", "You rent out properties, don't you?", "Messages[0] has \\ and [{( in it. " * 20]
+)
+def test_what_a_server_quotes_of_the_request_is_not_its_words(endpoint, server, prompt):
+    messages = [{"role": "system", "content": prompt}, *QUESTION]
+    quoting = Refusing(400, QUOTING[server], {"tool_choice"})
+    exchange = chat(quoting, endpoint=endpoint, messages=messages, tools=TOOLS, tool_choice="required")
+    assert exchange.text == "Hello."
+    assert ["tool_choice" in body for body in exchange.bodies] == [True, False]
+
+
+@BOTH
+@pytest.mark.parametrize("fault", OF_ANOTHER_FIELD)
+def test_an_error_of_another_field_of_a_request_that_thinks_and_chooses_is_passed_on(endpoint, fault):
+    refusing_all = Refusing(*OF_ANOTHER_FIELD[fault], {"tools"})
     exchange = chat(refusing_all, endpoint=endpoint, tools=TOOLS, tool_choice="required", think="high")
     assert [type(event) for event in exchange.events] == [StreamFailed]
-    assert len(exchange.bodies) == 1
+    assert exchange.bodies == exchange.bodies[:1] * len(exchange.bodies)
 
 
 def test_a_refusal_is_looked_for_in_the_beginning_of_an_error_alone():
