@@ -33,9 +33,11 @@ _OTHER_QUOTES = re.compile(r"\binput_value=.*?(?=, input_type=|\Z)|\braw='(.*(?=
 _STRING_OR_MARK = re.compile(r"'(\\.|[^'\\])*('|\\?\Z)|\"(\\.|[^\"\\])*(\"|\\?\Z)|[][{}(),]", re.DOTALL)
 # A refused field, up to its name, which may stand in a list of names.
 _FIELD = (
-    r"\b(unsupported|unrecognized|unknown|extra|unexpected) (\w+ ){0,2}"
+    r"\b((unsupported|unrecognized|unknown|extra|unexpected) (\w+ ){0,2}|does(n't| not) support (the )?"
+    r"|(?=\w+ not supported))"
     r"(param(eter)?|arg(ument)?|field|input|key|name|propert(y|ie))(s|\(s\))?"
-    r"(,? (supplied|provided|field|are not permitted|in (the )?(body|object|request)))*"
+    r"(,? (supplied|provided|field|(are )?not permitted|not supported( (on|by|for|with|in) this model)?"
+    r"|in (the )?(body|object|request)))*"
     r"\W{1,4}([\w'\"`]+, ?){0,9}['\"`]?"
 )
 # After a refused field's name, also where it ends the `loc` of FastAPI.
@@ -72,44 +74,48 @@ _AMOUNT = r"['\"`]?\b(none|minimal|low|medium|high|xhigh|max|true|false)\b['\"`]
 _THINK = (
     r"\b(reasoning|thinking)[_. ]?(effort|level|value)\b|\benable_thinking\b|\bthink\b(?=['\"`:\n]| value\b| must be\b)"
 )
-# Some calls, which may be refused alone.
-_SOME = "".join(rf"(?<!{kind} )" for kind in ("parallel", "multiple", "concurrent", "empty", "one", r"\d"))
+# A refusal of some calls (`streaming tool calls`), or under a condition (`tools with streaming`, but not `with this
+# model`), is none of tools.
+_SOME = "".join(
+    rf"(?<!{kind} )"
+    for kind in (
+        *("parallel", "multiple", "concurrent", "streaming", "assistant", "forced", "empty", "side", "with", "one"),
+        r"\d",
+    )
+)
+_SOMETIMES = (
+    r"\b(?! (with|in|when|while|if|and|of|named|ids?)\b"
+    r"(?! (this|your)\b| (\S+ ){0,2}(models?|tools?|functions?)(\b|_)))"
+)
+_NOT_SUPPORTED = r"[`'\"]? ((is|are|has|have) )?(not (yet |currently |been )?(supported|enabled)|unsupported)"
+
+
+def _of_field(names: str) -> str:
+    """A pattern for the refusal of a field, whatever its value."""
+    return rf"{_FIELD}({names}){_ENDS}|(?<!\d )\b({names}){_ENDS}{_NOT_TAKEN}"
+
+
 # As servers word it: tests/stream/services/test_refusals.py has the whole sentences. A field that is refused is looked
 # for before its value, because it is remembered.
-REFUSAL_WORDS: dict[Part, re.Pattern[str]] = {
-    "tool_choice": re.compile(
-        rf"(support|unsupported)\b.{{0,60}}\btool_choice\b|{_FIELD}tool_choice\b"
-        r"|\btool[_ ]choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b"
-        r"|\btool_choice\b.{0,20} is incompatible with thinking\b|\bthinking may not be enabled when tool_choice\b"
-        rf"|{_of_value(_CHOICE)}",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    "tools": re.compile(
-        r"does(n't| not) support (tools|tool use|tool calling|tool calls?|functions?)\b"
-        r"|(?<!parallel )(?<!\d )\b(tools?|functions?)([ _]use|[ _]calling|_choice)?[`'\"]?"
-        r" ((is|are) not (yet |currently )?(supported|enabled)|(has|have) not been enabled)"
-        rf"|{_SOME}\btool calls? (is|are) not (yet |currently )?supported"
-        r"|\A(tool|function) (use|calling) is unsupported|function calling not support|unsupported tool_call_parser"
-        r"|enable-auto-tool-choice|tool-call-parser|support tool use|requires --jinja"
-        r"|support the provided ['\"]?tool_choice"
-        r"|does not support parameters: \[[^\]]*\b(tools|tool_choice|functions)\b"
-        rf"|{_FIELD}(tools|tool_choice|functions){_ENDS}|(?<!\d )\b(tools|tool_choice|functions){_ENDS}{_NOT_TAKEN}",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    "thinking": re.compile(
-        rf"does not support (thinking|reasoning)(?!.?(effort|level)\W+{_AMOUNT})"
-        r"|(?<!with )(thinking|reasoning(_effort)?)[`'\"]? (is|are) not (supported|enabled)"
-        r"|does not support parameters?:? (\[[^\]]*)?['\"`]?\b(thinking|reasoning_?effort)\b"
-        rf"|{_FIELD}(think|reasoning_effort)\b|\b(think|reasoning_effort){_NOT_TAKEN}",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    "think_value": re.compile(
-        rf"(value|effort|level)\W{{1,4}}{_AMOUNT} (is )?not supported|does not support reasoning.effort\W+{_AMOUNT}"
-        r"|\bwith reasoning_effort are not supported|\b(reasoning|thinking)\b.{0,50}\bcannot be (disabled|turned off)"
-        rf"|{_of_value(_THINK)}",
-        re.IGNORECASE | re.DOTALL,
-    ),
+_PATTERNS: dict[Part, str] = {
+    "tool_choice": r"(support|unsupported)\b.{0,60}\btool_choice\b"
+    r"|\btool[_ ]choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b"
+    r"|\btool_choice\b.{0,20} is incompatible with thinking\b|\bthinking may not be enabled when tool_choice\b"
+    rf"|{_FIELD}tool_choice\b|{_of_value(_CHOICE)}",
+    "tools": rf"does(n't| not) support (tools|tool use|tool calling|tool calls?|functions?){_SOMETIMES}"
+    rf"|{_SOME}\b(tools|functions|tool_choice|(tool|function)[ _](use|calling|calls?)){_NOT_SUPPORTED}{_SOMETIMES}"
+    r"|function calling not support|unsupported tool_call_parser"
+    r"|--enable-auto-tool-choice|--tool-call-parser|support tool use|requires --jinja"
+    r"|support the provided ['\"]?tool_choice"
+    rf"|{_of_field('tools|tool_choice|functions')}",
+    "thinking": rf"does not support (thinking|reasoning)(?!.?(effort|level)\W+{_AMOUNT})"
+    rf"|(?<!with )\b(thinking|reasoning)([_ ]?(effort|level))?{_NOT_SUPPORTED}"
+    rf"|{_of_field('think|reasoning_?effort')}",
+    "think_value": rf"(value|effort|level)\W{{1,4}}{_AMOUNT} (is )?not supported"
+    rf"|does not support reasoning.effort\W+{_AMOUNT}|\bwith reasoning_effort are not supported"
+    rf"|\b(reasoning|thinking)\b.{{0,50}}\bcannot be (disabled|turned off)|{_of_value(_THINK)}",
 }
+REFUSAL_WORDS = {part: re.compile(pattern, re.IGNORECASE | re.DOTALL) for part, pattern in _PATTERNS.items()}
 
 logger = logging.getLogger(__name__)
 

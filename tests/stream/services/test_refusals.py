@@ -8,7 +8,7 @@ import pytest
 import stream
 from stream.events import StreamFailed, ToolsLeftOut
 from stream.replay.recording import Recording
-from stream.services.retrying import refused_part
+from stream.services.retrying import REFUSAL_WORDS, refused_part
 from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, says
 from tests.support.repairing import answers, event, http_answer
 
@@ -81,6 +81,16 @@ OF_TOOLS = {
 OF_THINKING = {
     "Ollama": (400, {"error": '"gemma3" does not support thinking'}),
     "LiteLLM": (400, {"error": {"message": LITELLM.format("reasoning_effort")}}),
+    # omnigent-ai/omnigent 1686
+    "xAI": (
+        400,
+        {
+            "code": "Client specified an invalid argument",
+            "error": "Argument not supported on this model: reasoning_effort",
+        },
+    ),
+    "without a verb": (400, {"error": {"message": "reasoning_effort not supported for this model"}}),
+    "Gemini": (400, {"error": {"message": "Thinking level is not supported for this model."}}),
 }
 # Words of a 400, or a status and a body. Sources: issues of the repositories on GitHub, beside each.
 OF_A_VALUE = {
@@ -206,6 +216,12 @@ OF_ANOTHER_FIELD = {
     ),
 }
 OTHERS = {
+    "how calls are sent": (400, {"error": {"message": "Streaming tool calls are not supported"}}),
+    "some calls": (
+        400,
+        {"error": {"message": "mixed provider-side and client-side tool calls are not supported in v1"}},
+    ),
+    "tools beside another field": (400, {"error": {"message": "This API does not support tools with stream=true"}}),
     "unknown model": (404, {"error": {"message": "model 'tools' not found, try pulling it first"}}),
     "full context": (400, {"error": {"message": "This model's maximum context length is 8192 tokens"}}),
     "wrong schema": (400, {"error": {"message": "Invalid schema for function 'f': None is not of type 'object'"}}),
@@ -252,6 +268,21 @@ NO_REFUSALS = [
     "Parallel tool calls are not supported with this model",
     "More than one tool call is not supported",
     "Forced tool use is unsupported",
+    "Tool calling is not supported with streaming",
+    "Tool use is not supported in streaming mode",
+    "Tool calls are not supported in the last message",
+    "Assistant tool calls are not supported in message history",
+    "tools are not supported when n > 1",
+    "response_format with tools is not supported",
+    "Hosted tools are not supported with the ChatCompletions API",
+    "Chat Completions does not support tool calls with reasoning off",
+    "This model does not support tools and response_format at the same time",
+    "does not support functions with names longer than 64 characters",
+    "This endpoint does not support tools of type 'custom'",
+    "the API does not support tool call ids longer than 9",
+    "Role 'tool' is not supported",
+    "Exception in tool-call-parser hermes: Expecting ',' delimiter",
+    "n\n  Field required [type=missing, input_value={'a': 'tools: extra inputs are n...ot allowed'}, input_type=dict]",
     # microsoft/autogen 5814
     "<400> InternalError.Algo.InvalidParameter: Empty tool_calls is not supported in message.",
     "Function calling with a response mime type: 'application/json' is unsupported",  # Simpleyyt/ai-manus 101
@@ -276,6 +307,7 @@ NO_REFUSALS = [
     "When reasoning_effort is set, temperature must be 1",
     "`max_tokens` must be greater than `thinking.budget_tokens`",  # Anthropic
 ]
+ALL = tuple(REFUSAL_WORDS)
 REFUSALS = {
     "Unrecognized request argument supplied: tools": "tools",
     "Unrecognized request arguments supplied: parallel_tool_calls, tools": "tools",
@@ -296,6 +328,12 @@ REFUSALS = {
     "Tools are not currently supported for this model": "tools",
     "Function calling is unsupported for this model": "tools",
     "tool_use is not supported": "tools",
+    "tools not supported": "tools",
+    # MicrosoftDocs/azure-docs 121504
+    "Functions are not supported for this API version or this model version.": "tools",
+    "Tool use is not supported with the selected model": "tools",
+    "The model does not support tools and functions": "tools",
+    "Argument not supported on this model: tools": "tools",
     "Unrecognized request argument supplied: tool_choice": "tool_choice",
     "Unrecognized request argument supplied: reasoning_effort": "thinking",
     "think: Extra inputs are not permitted": "thinking",
@@ -303,6 +341,8 @@ REFUSALS = {
     "Model grok-4-latest does not support parameter reasoningEffort.": "thinking",  # BerriAI/litellm 16265
     "non-reasoning model does not support reasoning_effort": "thinking",  # lambda-symbolics/autolith 25
     "reasoning_effort is not enabled for this model": "thinking",
+    "Argument not supported on this model: reasoningEffort": "thinking",
+    "Reasoning effort is not supported by this model": "thinking",
     "This model does not support reasoning effort 'none'": "think_value",
 }
 
@@ -310,7 +350,7 @@ REFUSALS = {
 @pytest.mark.parametrize("words", [*NO_REFUSALS, *REFUSALS])
 def test_a_part_was_refused_if_the_servers_words_name_the_field_or_the_ability(words):
     failed = StreamFailed(words, status=400)
-    assert refused_part(failed, ("tool_choice", "tools", "thinking", "think_value")) == REFUSALS.get(words)
+    assert refused_part(failed, ALL) == REFUSALS.get(words)
 
 
 def refusal_of(words):
@@ -430,7 +470,7 @@ def test_an_error_of_another_field_of_a_request_that_thinks_and_chooses_is_passe
 
 def test_a_refusal_is_looked_for_in_the_beginning_of_an_error_alone():
     failed = StreamFailed("does not support parameters: [" * 20_000, status=400)
-    assert refused_part(failed, ("tool_choice", "tools", "thinking", "think_value")) is None
+    assert refused_part(failed, ALL) is None
 
 
 def test_a_refusal_of_tools_with_a_status_of_a_passing_fault_is_not_sent_again():
