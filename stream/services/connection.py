@@ -154,6 +154,7 @@ class Connection:
     temperature: float | None
     server_too_old: str = ""
     _logged_left_out: tuple[str, ...] = ()
+    _takes_parallel: bool = True  # whether the server takes `parallel_tool_calls`
 
     async def __aenter__(self) -> Self:
         """Return the connection."""
@@ -231,7 +232,8 @@ class Connection:
         # Stock Ollama ignores `tool_choice`: a tool that must be called is sent alone, and no tool if none may be.
         offered = [] if choice == "none" else offered[:1] if named else offered
         fields["tool_choice"] = choice if offered else None
-        if not self.capabilities.parallel and fields.get("parallel_tool_calls") is None:
+        own_parallel = not self.capabilities.parallel and fields.get("parallel_tool_calls") is None
+        if own_parallel and self._takes_parallel:
             fields["parallel_tool_calls"] = False
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
             fields["think"] = None
@@ -245,6 +247,7 @@ class Connection:
                 "tools": bool(offered),
                 "think_value": fields.get("think") is not None,
                 "thinking": fields.get("think") is not None,
+                "parallel_tool_calls": own_parallel and fields.get("parallel_tool_calls") is False and bool(offered),
             }
             parts = [part for part, is_there in had.items() if is_there]
             streams = self.capabilities.streaming or not offered
@@ -271,6 +274,9 @@ class Connection:
             elif refused == "tool_choice":  # for this request alone: another value may be taken
                 logger.warning("The server refuses this `tool_choice` of %s: asked again without it", self.model)
                 fields["tool_choice"] = None
+            elif refused == "parallel_tool_calls":
+                logger.warning("The server refuses `parallel_tool_calls` for %s: asked again without it", self.model)
+                self._takes_parallel, fields["parallel_tool_calls"] = False, None
             elif refused == "think_value":
                 logger.warning("The server refuses this `think` of %s: asked again without it", self.model)
                 fields["think"] = None

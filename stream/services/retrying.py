@@ -25,7 +25,7 @@ TRANSIENT_CODES = frozenset({
 })  # fmt: skip
 
 REFUSAL_STATUS = frozenset({400, 404, 405, 422, 500, 501})  # 405 is DeepInfra's
-Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value"]
+Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value", "parallel_tool_calls"]
 # What a server quotes: `input` has a value of JSON or of Python, whose end must be looked for; `input_value` is
 # pydantic's text of one, with a gap in it; `raw` is Ollama's of a call, without escapes.
 _INPUT = re.compile(r"(['\"])input\1:\s*")
@@ -114,6 +114,8 @@ _PATTERNS: dict[Part, str] = {
     "think_value": rf"(value|effort|level)\W{{1,4}}{_AMOUNT} (is )?not supported"
     rf"|does not support reasoning.effort\W+{_AMOUNT}|\bwith reasoning_effort are not supported"
     rf"|\b(reasoning|thinking)\b.{{0,50}}\bcannot be (disabled|turned off)|{_of_value(_THINK)}",
+    # The package sent it by itself: nothing is lost without it. A key with a value is of a request that is quoted.
+    "parallel_tool_calls": r"\bparallel_tool_calls\b(?!['\"]:)",
 }
 REFUSAL_WORDS = {part: re.compile(pattern, re.IGNORECASE | re.DOTALL) for part, pattern in _PATTERNS.items()}
 

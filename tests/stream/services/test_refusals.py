@@ -262,7 +262,6 @@ NO_REFUSALS = [
     "Request contains 40 tools, which is not allowed for your tier; at most 32",
     "Unsupported parameter: 'max_tokens' is not supported with this model when tools are used",
     "Unexpected value for temperature (tools are enabled)",
-    "Unrecognized request argument supplied: parallel_tool_calls",
     "Parallel function calling is not supported with this model",
     "Invalid value: unknown model; see https://host/docs/functions",
     "Parallel tool calls are not supported with this model",
@@ -334,6 +333,10 @@ REFUSALS = {
     "Tool use is not supported with the selected model": "tools",
     "The model does not support tools and functions": "tools",
     "Argument not supported on this model: tools": "tools",
+    "Argument not supported on this model: parallel_tool_calls": "parallel_tool_calls",
+    "Unrecognized request argument supplied: parallel_tool_calls": "parallel_tool_calls",
+    "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.": "parallel_tool_calls",
+    "litellm: m does not support parameters: ['parallel_tool_calls'], for model=m": "parallel_tool_calls",
     "Unrecognized request argument supplied: tool_choice": "tool_choice",
     "Unrecognized request argument supplied: reasoning_effort": "thinking",
     "think: Extra inputs are not permitted": "thinking",
@@ -466,6 +469,33 @@ def test_an_error_of_another_field_of_a_request_that_thinks_and_chooses_is_passe
     exchange = chat(refusing_all, endpoint=endpoint, tools=TOOLS, tool_choice="required", think="high")
     assert [type(event) for event in exchange.events] == [StreamFailed]
     assert exchange.bodies == exchange.bodies[:1] * len(exchange.bodies)
+
+
+# agno-agi/agno 4508
+CEREBRAS = {
+    "message": "parallel_tool_calls=False is not supported by this model.",
+    "type": "invalid_request_error",
+    "param": "parallel_tool_calls",
+    "code": "wrong_api_format",
+}
+
+
+@BOTH
+def test_one_call_at_a_time_that_nobody_asked_for_is_left_out_where_it_is_refused(endpoint):
+    cerebras = Refusing(400, CEREBRAS, {"parallel_tool_calls"})
+    exchange = chat(cerebras, endpoint=endpoint, model="gpt-oss-120b", tools=TOOLS, wrap=Twice)
+    assert exchange.text == "Hello." * 2
+    assert exchange.of(ToolsLeftOut) == []
+    assert [body.get("parallel_tool_calls") for body in exchange.bodies] == [False, None, None]
+    assert all(len(body["tools"]) == len(TOOLS) for body in exchange.bodies)
+
+
+@BOTH
+def test_one_call_at_a_time_that_the_user_asked_for_is_not_left_out(endpoint):
+    cerebras = Refusing(400, CEREBRAS, {"parallel_tool_calls"})
+    exchange = chat(cerebras, endpoint=endpoint, model="gpt-oss-120b", tools=TOOLS, parallel_tool_calls=False)
+    assert [type(event) for event in exchange.events] == [StreamFailed]
+    assert len(exchange.bodies) == 1
 
 
 def test_a_refusal_is_looked_for_in_the_beginning_of_an_error_alone():
