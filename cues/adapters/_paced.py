@@ -20,6 +20,7 @@ __all__ = ["FRAME_MS", "PacedCues", "PacedLine", "PacedOptions", "PacedOutput", 
 FRAME_MS = 20.0
 _NOTHING: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
 _POLL_S = 0.5  # A router that waits without a sound has limits, too.
+_LONGEST_CUE_S = 2.0  # Longest that `played` waits for cues after the last speech.
 
 
 class PacedOptions(CueOptions, total=False):
@@ -238,13 +239,19 @@ class PacedWriter(PacedOutput):
 
     async def played(self) -> None:
         """Return when all speech so far, and each cue that has begun, has been heard, or dropped by a barge-in."""
-        while (self._paced.pacer.queued_samples or self._sounds()) and not self._is_over:
-            await self._paced.clock.sleep(0.02)
-        await self._paced.clock.sleep(self._paced.lead_ms / 1000.0)
+        clock = self._paced.clock
+        while self._paced.pacer.queued_samples and not self._is_over:
+            await clock.sleep(0.02)
+        give_up_s = clock.now() + _LONGEST_CUE_S
+        while self._sounds() and clock.now() < give_up_s and not self._is_over:
+            await clock.sleep(0.02)
+        await clock.sleep(self._paced.lead_ms / 1000.0)
 
     def _sounds(self) -> bool:
-        """Whether a cue sounds that ends by itself."""
-        return any((span.end_samples or 0) > self._paced.mixer.position for span in self.router.spans)
+        """Whether a cue sounds that ends by itself; one that was dropped as it began leaves a span, but no sound."""
+        mixer = self._paced.mixer
+        ends = (span.end_samples or 0 for span in self.router.spans if span.sample_rate == mixer.sample_rate)
+        return mixer.active and any(end > mixer.position for end in ends)
 
     def close(self) -> None:
         """Fade out and end `run`."""

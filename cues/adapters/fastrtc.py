@@ -44,7 +44,7 @@ _EMIT_FAILED = "the handler's emit failed"
 _CLOSE_WITHIN_S = 2.0  # Longest that a `CloseStream` waits for cues after the last speech.
 _LAST_FADE_S = 0.2  # The fade, and the lead at which its frames are due.
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
-_REPLY: ContextVar[_Reply] = ContextVar("cues_reply")
+_STEP: ContextVar[_Step] = ContextVar("cues_step")
 
 
 @dataclass(slots=True)
@@ -57,10 +57,21 @@ class _Closing:
 
 
 @dataclass(slots=True)
-class _Reply:
-    """The router that a reply function gets: its connection's, until the user has spoken again."""
+class _Step:
+    """A step of a reply function; `generator` is its handler's before the step, which may make another one."""
 
-    router: CueRouter
+    handler: CuedHandler
+    generator: Any = None
+
+    def router(self) -> CueRouter:
+        """The connection's router until the user has spoken again: FastRTC cannot end a step that is under way."""
+        inner = self.handler.inner
+        if isinstance(inner, ReplyOnPause):
+            generator = inner.generator
+            self.generator = self.generator or generator
+            if generator is None or generator is not self.generator:
+                return CueRouter({}, Mixer(self.handler.output_sample_rate))
+        return self.handler.router
 
 
 def current_router() -> CueRouter:
@@ -74,7 +85,7 @@ def current_router() -> CueRouter:
         If no handler made by `with_cues` called the function.
     """
     try:
-        return _REPLY.get().router
+        return _STEP.get().router()
     except LookupError:
         raise StreamValueError("no handler made by with_cues called this function; give it to a ReplyOnPause") from None
 
@@ -104,7 +115,6 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._ask_at_s = 0.0
         self._closing: _Closing | None = None
         self._replies = False
-        self._reply = _Reply(self.router)
         self._ending: asyncio.Future[Any] | None = None
         self._context = Context(webrtc_id=None)
         self._emitting, self._receiving = OwnThread("fastrtc emit"), OwnThread("fastrtc receive")
@@ -113,8 +123,6 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     def interrupt(self) -> None:
         """Barge in, from any thread: sound fades out within 30 ms, and the rest of the answer is dropped."""
-        if self._is_interrupted() and self.inner.state.responding:  # FastRTC cannot end a step that is under way
-            self._reply.router, self._reply = CueRouter({}, Mixer(self.output_sample_rate)), _Reply(self.router)
         loop = self._paced.loop
         if loop is None or loop.is_closed() or loop is _running_loop():
             self._interrupt()
@@ -268,8 +276,9 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
             self._note_question()
-            _REPLY.set(self._reply)  # for the reply function, which runs in a copy of this context
-            self._asked = asyncio.ensure_future(_result(self._emitting, self.inner.emit))
+            _STEP.set(_Step(self))
+            emit = self._step if isinstance(self.inner, ReplyOnPause) else self.inner.emit
+            self._asked = asyncio.ensure_future(_result(self._emitting, emit))
             await asyncio.sleep(0)
         if self._asked is None or not self._asked.done():
             return None
@@ -293,8 +302,13 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
         return self._take(item)
 
+    def _step(self) -> Any:
+        """A step of a reply function, which runs in a copy of this context."""
+        _STEP.set(_Step(self, self.inner.generator))
+        return self.inner.emit()
+
     def _is_interrupted(self) -> bool:
-        """Whether a `ReplyOnPause` has closed its reply: what that gives now is of the old answer."""
+        """Whether a reply function gave its item while a `ReplyOnPause` closed it: the item is of the old answer."""
         return isinstance(self.inner, ReplyOnPause) and self.inner.generator is None
 
     def _note_question(self) -> None:

@@ -65,7 +65,10 @@ _SAID_AFTER = (
 
 def _of_value(names: str) -> str:
     """A pattern for the refusal of a field's value, in any words that name the field beside it."""
-    said = rf"{_SAID_BEFORE}{_BETWEEN}({names})|({names}){_BETWEEN}{_SAID_AFTER}"
+    said = (
+        rf"{_SAID_BEFORE}{_BETWEEN}({names})|({names}){_BETWEEN}{_SAID_AFTER}"
+        rf"|({_SAID_BEFORE}|{_SAID_AFTER}).*\(param: ({names})\)"
+    )
     return rf"\A(?!.*({_ELSEWHERE})).*?({said})"
 
 
@@ -105,7 +108,7 @@ _PATTERNS: dict[Part, str] = {
     "tools": rf"does(n't| not) support (tools|tool use|tool calling|tool calls?|functions?){_SOMETIMES}"
     rf"|{_SOME}\b(tools|functions|tool_choice|(tool|function)[ _](use|calling|calls?)){_NOT_SUPPORTED}{_SOMETIMES}"
     r"|function calling not support|unsupported tool_call_parser"
-    r"|--enable-auto-tool-choice|--tool-call-parser|support tool use|requires --jinja"
+    rf"|--enable-auto-tool-choice|--tool-call-parser|support tool use{_SOMETIMES}|requires --jinja"
     r"|support the provided ['\"]?tool_choice"
     rf"|{_of_field('tools|tool_choice|functions')}",
     "thinking": rf"does not support (thinking|reasoning)(?!.?(effort|level)\W+{_AMOUNT})"
@@ -113,9 +116,10 @@ _PATTERNS: dict[Part, str] = {
     rf"|{_of_field('think|reasoning_?effort')}",
     "think_value": rf"(value|effort|level)\W{{1,4}}{_AMOUNT} (is )?not supported"
     rf"|does not support reasoning.effort\W+{_AMOUNT}|\bwith reasoning_effort are not supported"
-    rf"|\b(reasoning|thinking)\b.{{0,50}}\bcannot be (disabled|turned off)|{_of_value(_THINK)}",
+    rf"|\b(reasoning|thinking)\b.{{0,50}}\bcannot be (disabled|turned off)|\bcannot unmarshal\b.{{0,60}}\.think\b"
+    rf"|{_of_value(_THINK)}",
     # The package sent it by itself: nothing is lost without it. A key with a value is of a request that is quoted.
-    "parallel_tool_calls": r"\bparallel_tool_calls\b(?!['\"]:)",
+    "parallel_tool_calls": r"\bparallel_tool_calls\b(?!['\"]: ?(true|false|null|none)\b)",
 }
 REFUSAL_WORDS = {part: re.compile(pattern, re.IGNORECASE | re.DOTALL) for part, pattern in _PATTERNS.items()}
 

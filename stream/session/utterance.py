@@ -18,6 +18,7 @@ __all__ = ["Utterance"]
 
 _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finished after this silence.
 _PAUSE_S = 0.5  # A voice that has nothing left to say waits so long for the rest of a phrase.
+_SHORTEST_WORD_S = 0.15  # 400 words a minute
 _WORD_S = 0.4  # 150 words a minute: how long a word lasts before a phrase has been spoken.
 _SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
 
@@ -52,6 +53,10 @@ class SpeechTrack:
     @property
     def lacks_words(self) -> bool:
         """Whether words were sent that have not been spoken, as far as can be known."""
+        if self._marks_words and not self._phrases:
+            return self._n_words_started < self._n_words_sent or self._word_start > self._sound_end
+        if not self.knows_words:  # nobody speaks so fast
+            return self.n_pushed < _SHORTEST_WORD_S * SAMPLE_RATE * self._n_words_sent
         return self.awaits_speech or (self._marks_words and self._n_words_started < self._n_words_sent)
 
     @property
@@ -115,7 +120,7 @@ class SpeechTrack:
         Of a phrase that was cut off, words are counted in proportion to its samples, rounded down. How long a phrase
         is that the speaker still makes is not known: its words last as long as those before it.
         """
-        if self._marks_words or not self.knows_words:
+        if self._marks_words:
             return 0
         heard = start = 0
         for end, n_words in self._phrases:

@@ -9,6 +9,8 @@ import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+import numpy as np
+
 from cues.signal.concealment import Concealment
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
@@ -122,7 +124,10 @@ class LastingSpeaker:
                 ends = (
                     n for n, word in enumerate(self._unspoken, 1) if inner.completes(word, n) or self._is_flushed(n)
                 )
-                self._drop(next(ends, len(self._unspoken)))
+                n_words = next(ends, len(self._unspoken))
+                lost = "".join(self._unspoken[:n_words]).strip()
+                self._drop(n_words)
+                yield Speech(np.zeros(0, dtype=np.float32), phrase=lost)  # or a session would wait for it
             await self._replace()
         self._finished = False
         await self._let_go()

@@ -101,6 +101,7 @@ class _LastValue:
     def __init__(self) -> None:
         self._scanner: JsonScanner | None = None  # of the value that has begun
         self._pieces = Pieces(_MOST_HELD)
+        self._n_rescans = _MOST_HELD  # characters that may still be scanned once more
 
     @property
     def is_complete(self) -> bool:
@@ -122,7 +123,11 @@ class _LastValue:
                 end = _SPACE.match(text, end).end()  # type: ignore[union-attr]  # matches "" too
             self._pieces.add(text[at:end])
             at = end
-            if self._scanner.failed or at < len(text) or self._pieces.size > _MOST_HELD:
+            if self._scanner.failed and self._pieces.size <= self._n_rescans:
+                held = self.take()  # a bracket of words may have hidden the value's
+                self._n_rescans -= len(held)
+                passed, text, at = passed + held[0], held[1:] + text[at:], 0
+            elif self._scanner.failed or at < len(text) or self._pieces.size > _MOST_HELD:
                 passed += self.take()
         return passed
 

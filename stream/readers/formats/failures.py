@@ -58,6 +58,9 @@ def failure(error: Any, *, typed: bool = False) -> StreamFailed:
         return StreamFailed(sendable_text(text_of(error)) or _NO_MESSAGE)
     kind = None if error.get("type") == "error" else error.get("type")  # an event's own type says nothing
     message = next((error[key] for key in ("message", "detail", "error") if error.get(key)), kind)
+    param = text_of(error.get("param"))
+    if isinstance(message, str) and param and param not in message:  # the field that the words are about
+        message = f"{message} (param: {param})"
     code, status = error.get("code"), count(error.get("status"))
     if code is None:
         # Ollama's form, in which a code belongs to an error; others have errors without one.

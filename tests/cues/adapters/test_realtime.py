@@ -464,6 +464,19 @@ def test_a_tool_that_ends_while_a_barge_in_is_being_sent_asks_for_no_answer():
     assert run_virtually(go) == ["conversation.item.truncate", "conversation.item.create"]
 
 
+@pytest.mark.parametrize("drops", [lambda voice: voice.barge_in(), lambda voice: voice.feed(SPEECH_STARTED)])
+def test_nobody_waits_for_a_cue_that_was_dropped_in_the_moment_in_which_it_began(drops):
+    async def script(voice, clock, sent):
+        await feed(voice, server_events("begin", "r", "r"))
+        await clock.sleep(1.0)
+        await feed(voice, server_events("call", "a", "r"))
+        await drops(voice)
+        async with asyncio.timeout(5.0):
+            await voice.played()
+
+    converse(script)
+
+
 def test_an_output_that_fails_closes_the_mixer_and_ends_who_waits():
     async def go():
         def write(_frame):

@@ -133,8 +133,11 @@ def test_an_end_alone_and_a_second_block_leave_the_data_too(answer, start):
         ('Hm {"a": 1}</think> yes', 'Hm {"a": 1}', " yes"),
         ('Hm {"a": 1}</think>', 'Hm {"a": 1}', ""),
         ('Hm [0, 1) "{ {"a": 1}', 'Hm [0, 1) "{ ', '{"a": 1}'),
+        ('Begin with "{".</done>{"a": "b"}', 'Begin with "{".</done>', '{"a": "b"}'),
+        ('Not ["", but {"a": "b"}', 'Not ["", but ', '{"a": "b"}'),
     ],
-    ids=["an unknown end", "an array", "words follow", "cut", "half an end", "an end", "an end alone", "brackets"],
+    ids=["an unknown end", "an array", "words follow", "cut", "half an end", "an end", "an end alone", "brackets",
+         "a bracket in quotes", "one before quotes"],
 )  # fmt: skip
 def test_json_that_ends_thoughts_without_an_end_is_data(answer, thought, text, caplog):
     for opener, start in (("", "reasoning"), ("<think>", "text")):

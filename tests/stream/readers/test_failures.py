@@ -24,6 +24,7 @@ GEMINI = {
 }  # fmt: skip
 FLAT = {"type": "error", "code": "server_error", "message": "Try later", "param": None, "sequence_number": 3}
 NESTED = {"type": "error", "error": {"type": "insufficient_quota", "code": None, "message": "Pay", "param": None}}
+OF_FIELD = {"error": {"message": "Invalid value: 'max'.", "param": "reasoning_effort", "code": "invalid_value"}}
 FAILED = {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "Slow"}}}
 REALTIME = {"type": "error", "event_id": "e", "error": {"type": "invalid_request_error", "code": "x", "message": "No"}}
 EXPECTED = {
@@ -32,6 +33,7 @@ EXPECTED = {
     "gemini array": ([GEMINI], StreamFailed("Quota exceeded", "429", 429, 34500.0)),
     "responses, flat": (FLAT, StreamFailed("Try later", "server_error")),
     "responses, nested": (NESTED, StreamFailed("Pay", "insufficient_quota")),
+    "a field": (OF_FIELD, StreamFailed("Invalid value: 'max'. (param: reasoning_effort)", "invalid_value")),
     "responses, failed": (FAILED, StreamFailed("Slow", "rate_limit_exceeded")),
     "realtime": (REALTIME, StreamFailed("No", "x")),
     "text": ("upstream gone", StreamFailed("upstream gone")),

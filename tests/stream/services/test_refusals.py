@@ -305,6 +305,8 @@ NO_REFUSALS = [
     "`temperature` may only be set to 1 when thinking is enabled",
     "When reasoning_effort is set, temperature must be 1",
     "`max_tokens` must be greater than `thinking.budget_tokens`",  # Anthropic
+    "This model doesn't support tool use in streaming mode.",  # Bedrock
+    "Invalid value: 'x'. Supported values are: 'a'. (param: messages[0].role)",
 ]
 ALL = tuple(REFUSAL_WORDS)
 REFUSALS = {
@@ -337,6 +339,13 @@ REFUSALS = {
     "Unrecognized request argument supplied: parallel_tool_calls": "parallel_tool_calls",
     "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.": "parallel_tool_calls",
     "litellm: m does not support parameters: ['parallel_tool_calls'], for model=m": "parallel_tool_calls",
+    'Invalid JSON payload received. Unknown name "parallel_tool_calls": Cannot find field.': "parallel_tool_calls",
+    "{'parallel_tool_calls': Extra inputs are not permitted}": "parallel_tool_calls",
+    # Ollama before gpt-oss, whose `think` is a bool: Go's words for a text in its place.
+    "json: cannot unmarshal string into Go struct field ChatRequest.think of type bool": "think_value",
+    # OpenAI names the field beside the sentence.
+    "Invalid value: 'max'. Supported values are: 'low', 'medium', and 'high'. (param: reasoning_effort)": "think_value",
+    "Invalid value: 'required'. Supported values are: 'none' and 'auto'. (param: tool_choice)": "tool_choice",
     "Unrecognized request argument supplied: tool_choice": "tool_choice",
     "Unrecognized request argument supplied: reasoning_effort": "thinking",
     "think: Extra inputs are not permitted": "thinking",

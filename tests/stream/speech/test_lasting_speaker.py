@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stream.errors import SpeakerError
-from stream.events import TextDelta, ToolCallStart, ToolResult
+from stream.events import TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.speech.lasting_speaker import LastingSpeaker
 from stream.speech.speaker import Speech
 from stream.speech.voice_like import VoiceLikeSpeaker
@@ -177,6 +177,19 @@ def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next()
     told, lines = conversation(DiesInMidPhrase, [(0.0, TextDelta("Hear me out, please. I am not done."))])
     assert [" ".join(line.spoken) for line in lines] == ["Hear me out,", "please. I am not done."]
     assert told.journal.failure is None
+
+
+def test_after_a_connection_that_died_in_mid_phrase_a_long_tool_is_waited_for():
+    events = [
+        (0.0, TextDelta("Hear me out, please.")),
+        (0.1, ToolCallStart(tool_name="look", tool_call_id="1")),
+        (0.1, ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json="{}", status="ok")),
+        (40.0, ToolResult(tool_name="look", tool_call_id="1", is_error=False, content="")),
+        (40.1, TextDelta(" There it is.")),
+    ]
+    told, _ = conversation(DiesInMidPhrase, events)
+    assert told.journal.failure is None
+    assert np.abs(told.tape.speech[40 * 24000 :]).max() > 0.1
 
 
 def test_a_phrase_that_was_flushed_ends_where_a_connection_that_died_in_it_is_taken_up():
