@@ -58,13 +58,16 @@ class _Closing:
 
 @dataclass(slots=True)
 class _Step:
-    """A step of a reply function; `generator` is its handler's before the step, which may make another one."""
+    """A step of a reply function; `generator` is its handler's, once the step has asked for the router."""
 
     handler: CuedHandler
     generator: Any = None
 
     def router(self) -> CueRouter:
-        """The connection's router until the user has spoken again: FastRTC cannot end a step that is under way."""
+        """The connection's router until the user has spoken again: FastRTC cannot end a step that is under way.
+
+        It drops the generator then, and makes another one only after the step.
+        """
         inner = self.handler.inner
         if isinstance(inner, ReplyOnPause):
             generator = inner.generator
@@ -276,9 +279,8 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
             self._note_question()
-            _STEP.set(_Step(self))
-            emit = self._step if isinstance(self.inner, ReplyOnPause) else self.inner.emit
-            self._asked = asyncio.ensure_future(_result(self._emitting, emit))
+            _STEP.set(_Step(self))  # for the reply function, which runs in a copy of this context
+            self._asked = asyncio.ensure_future(_result(self._emitting, self.inner.emit))
             await asyncio.sleep(0)
         if self._asked is None or not self._asked.done():
             return None
@@ -301,11 +303,6 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         if self._closing is not None:
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
         return self._take(item)
-
-    def _step(self) -> Any:
-        """A step of a reply function, which runs in a copy of this context."""
-        _STEP.set(_Step(self, self.inner.generator))
-        return self.inner.emit()
 
     def _is_interrupted(self) -> bool:
         """Whether a reply function gave its item while a `ReplyOnPause` closed it: the item is of the old answer."""

@@ -40,7 +40,7 @@ def free_names(tree: ast.Module) -> set[str]:
             bound.add(node.name)
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
-        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
+        elif isinstance(node, ast.MatchAs | ast.MatchStar | ast.ExceptHandler) and node.name:
             bound.add(node.name)
     return {node.id for node in names} - bound - set(dir(builtins))
 
