@@ -241,7 +241,7 @@ def digest_of(data: bytes) -> str:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of at most 64 MB; empty if there is none."""
+    """The JSON object in a file; `{}` if the file has none, cannot be read, or is larger than 64 MB."""
     try:
         found = json.loads(file_bytes(path))
     except (AudioFileError, ValueError, RecursionError):

@@ -69,7 +69,7 @@ class DataText:
         text, self._has_title = text[title.end() if title else 0 :], False
         match = markers.search(text)
         while match and match.end() < len(text) and normalize(match.group()) not in ends:
-            match = markers.search(text, match.start() + 1)  # it looks like a marker, and is none
+            match = markers.search(text, match.start() + 1)  # that was no marker
         at, end = match.span() if match else (len(text), len(text))
         yield True, self._last.feed(text[:at])
         if normalize(text[at:end]) in ends:
