@@ -46,36 +46,15 @@ _NOT_TAKEN = (
 )
 # A path that goes on after `tools`, as in `tools.0.function.strict`, is a fault in one tool's definition.
 _ENDS = r"\b(?!['\"]?(\.\w|\[|, ?\d))"
-# A fault in a tool, a message or a schema may name a property as a field of ours is named.
-_ELSEWHERE = r"\bproperties\b|\bschema for\b|\b(tools|functions|messages)\b['\"]?(\.\w|\[| ?->|, ?['\"]?\d)"
-# Words between a field and what is said of its value: no other field, and no end of an object, which may quote a body.
-_BETWEEN = (
-    r"([^\w{}]+(?!\w*[a-z]_(?!error)|(messages?|models?|tools?|functions?|temperature|stream|seed|stop|format)\b)\w+){0,8}?"
-    r"[^\w{}]+"
-)
-_SAID_BEFORE = (
-    r"\b(invalid|unsupported|unexpected|unknown|unmapped|incorrect(ly)?|incompatible|expected|validation error"
-    r"|not match any variant)"
-)
-_SAID_AFTER = (
-    r"((must|should|can|may)( only| either)? be|expected|unexpected value|invalid|not a valid|not valid"
-    r"|(supported|valid|allowed|accepted) (\w+ )?(values|types|levels|options))\b"
-)
-
-
-def _of_value(names: str) -> str:
-    """A pattern for the refusal of a field's value, in any words that name the field beside it."""
-    said = (
-        rf"{_SAID_BEFORE}{_BETWEEN}({names})|({names}){_BETWEEN}{_SAID_AFTER}"
-        rf"|({_SAID_BEFORE}|{_SAID_AFTER}).*\(param: ({names})\)"
-    )
-    return rf"\A(?!.*({_ELSEWHERE})).*?({said})"
-
-
-_CHOICE = r"\btool[_ ]?choice(param)?\b"
 _AMOUNT = r"['\"`]?\b(none|minimal|low|medium|high|xhigh|max|true|false)\b['\"`]?"
+# A path into a tool, a message or a schema, where a property may be named as a field of ours is.
+_ELSEWHERE = r"\bproperties\b|\bschema for\b|\b(tools|functions|messages)\b['\"]?(\.\w|\[| ?->|, ?['\"]?\d)"
+# The server names the field: whatever it says of its value, without it the request may be taken. A model's name may
+# hold the word, too, as `kimi-k2-thinking` does.
+_CHOICE = r"\btool[_ ]?choice(param)?\b"
 _THINK = (
-    r"\b(reasoning|thinking)[_. ]?(effort|level|value)\b|\benable_thinking\b|\bthink\b(?=['\"`:\n]| value\b| must be\b)"
+    r"(?<![-/:])\b(reasoning|thinking)([_ ]?(effort|level|value))?\b(?!-)"
+    r"|\benable_thinking\b|\.think\b|\bthink\b(?=['\"`:\n]| value\b| must be\b)"
 )
 # A refusal of some calls (`streaming tool calls`), or under a condition (`tools with streaming`, but not `with this
 # model`), is none of tools.
@@ -101,10 +80,7 @@ def _of_field(names: str) -> str:
 # As servers word it: tests/stream/services/test_refusals.py has the whole sentences. A field that is refused is looked
 # for before its value, because it is remembered.
 _PATTERNS: dict[Part, str] = {
-    "tool_choice": r"(support|unsupported)\b.{0,60}\btool_choice\b"
-    r"|\btool[_ ]choice\b.{0,60}\b(not support(ed)?|unsupported|extra|not permitted|not allowed|unexpected)\b"
-    r"|\btool_choice\b.{0,20} is incompatible with thinking\b|\bthinking may not be enabled when tool_choice\b"
-    rf"|{_FIELD}tool_choice\b|{_of_value(_CHOICE)}",
+    "tool_choice": rf"\A(?!.*({_ELSEWHERE})).*?({_CHOICE})",
     "tools": rf"does(n't| not) support (tools|tool use|tool calling|tool calls?|functions?){_SOMETIMES}"
     rf"|{_SOME}\b(tools|functions|tool_choice|(tool|function)[ _](use|calling|calls?)){_NOT_SUPPORTED}{_SOMETIMES}"
     r"|function calling not support|unsupported tool_call_parser"
@@ -114,10 +90,7 @@ _PATTERNS: dict[Part, str] = {
     "thinking": rf"does not support (thinking|reasoning)(?!.?(effort|level)\W+{_AMOUNT})"
     rf"|(?<!with )\b(thinking|reasoning)([_ ]?(effort|level))?{_NOT_SUPPORTED}"
     rf"|{_of_field('think|reasoning_?effort')}",
-    "think_value": rf"(value|effort|level)\W{{1,4}}{_AMOUNT} (is )?not supported"
-    rf"|does not support reasoning.effort\W+{_AMOUNT}|\bwith reasoning_effort are not supported"
-    rf"|\b(reasoning|thinking)\b.{{0,50}}\bcannot be (disabled|turned off)|\bcannot unmarshal\b.{{0,60}}\.think\b"
-    rf"|{_of_value(_THINK)}",
+    "think_value": rf"\A(?!.*({_ELSEWHERE})).*?({_THINK}|(value|level)\W{{1,4}}{_AMOUNT} (is )?not supported)",
     # The package sent it by itself: nothing is lost without it. A key with a value is of a request that is quoted.
     "parallel_tool_calls": r"\bparallel_tool_calls\b(?!['\"]: ?(true|false|null|none)\b)",
 }
@@ -199,7 +172,9 @@ async def with_retries(
 def refused_part(failed: StreamFailed, parts: Collection[Part]) -> Part | None:
     """The part of a request because of which it was refused, of those that it had.
 
-    An unknown model, a full context or a wrong schema is no such refusal: the answer to those is another request.
+    For `tool_choice`, and for a value of `think`, a server's word that names the field is enough: without it, the
+    request may be taken. Tools, and thinking at all, must be refused in so many words, because that is remembered. An
+    unknown model, a full context or a wrong schema is no such refusal.
 
     >>> refused_part(StreamFailed("llama2 does not support tools", status=400), ["tools"])
     'tools'

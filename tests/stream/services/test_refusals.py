@@ -274,7 +274,6 @@ NO_REFUSALS = [
     "tools are not supported when n > 1",
     "response_format with tools is not supported",
     "Hosted tools are not supported with the ChatCompletions API",
-    "Chat Completions does not support tool calls with reasoning off",
     "This model does not support tools and response_format at the same time",
     "does not support functions with names longer than 64 characters",
     "This endpoint does not support tools of type 'custom'",
@@ -291,20 +290,17 @@ NO_REFUSALS = [
     "unexpected end of the think block",
     "I think the server is unexpected",
     "I think the value must be one of 3",
+    "model 'qwen3-235b-a22b-thinking-2507' not found",
+    "No endpoints found for moonshotai/kimi-k2-thinking.",
+    "The model `grok-4-fast-non-reasoning` does not exist",
+    "unknown model deepseek/reasoning:latest",
     "Request contains an invalid argument.",  # Gemini, of any field
-    "model 'reasoning_effort' not found",
-    "This model's maximum context length is 8192 tokens. However, your request has 9000 (reasoning_effort=high)",
     "Invalid schema for function 'f': In context=('properties', 'tool_choice'), 'required' must be an array",
     "Invalid schema for response_format 'plan': In context=('properties', 'reasoning_effort'), 'type' must be a string",
     "tools.0.function.parameters.reasoning_effort: Input should be 'low'",
     '[{"type": "literal_error", "loc": ["body", "messages", 0, "tool_choice"], "msg": "Input should be \'auto\'"}]',
     "Invalid 'messages[0].content': expected a string; reasoning_effort must be set, too",
     '[{"loc": ["body", "user"], "input": {"tool_choice": "none", "think": "high"}}, {"msg": "Input should be 0"}]',
-    "When using `tool_choice`, `tools` must be set.",
-    "Unsupported value: 'temperature' does not support 0.2 with this model when reasoning_effort is set",
-    "`temperature` may only be set to 1 when thinking is enabled",
-    "When reasoning_effort is set, temperature must be 1",
-    "`max_tokens` must be greater than `thinking.budget_tokens`",  # Anthropic
     "This model doesn't support tool use in streaming mode.",  # Bedrock
     "Invalid value: 'x'. Supported values are: 'a'. (param: messages[0].role)",
 ]
@@ -356,6 +352,16 @@ REFUSALS = {
     "Argument not supported on this model: reasoningEffort": "thinking",
     "Reasoning effort is not supported by this model": "thinking",
     "This model does not support reasoning effort 'none'": "think_value",
+    # The name is enough for these two, whatever the fault: at worst there is one request more, and the fault stays.
+    "When using `tool_choice`, `tools` must be set.": "tool_choice",
+    "tool_choice of this kind cannot be honoured": "tool_choice",
+    "Reasoning effort low is no longer offered": "think_value",
+    "Chat Completions does not support tool calls with reasoning off": "think_value",
+    "Unsupported value: 'temperature' does not support 0.2 with this model when reasoning_effort is set": "think_value",
+    "`temperature` may only be set to 1 when thinking is enabled": "think_value",
+    "When reasoning_effort is set, temperature must be 1": "think_value",
+    "`max_tokens` must be greater than `thinking.budget_tokens`": "think_value",  # Anthropic
+    "This model's maximum context length is 8192 tokens. Your request has 9000 (reasoning_effort=high)": "think_value",
 }
 
 
