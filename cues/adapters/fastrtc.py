@@ -56,25 +56,29 @@ class _Closing:
     is_cut: bool = False
 
 
-@dataclass(slots=True)
 class _Step:
-    """A step of a reply function; `generator` is its handler's, once the step has asked for the router."""
+    """A step of a reply function, which FastRTC cannot end: it drops the generator, and makes another one afterwards.
 
-    handler: CuedHandler
-    generator: Any = None
+    A handler's `state` becomes another one as it makes a generator.
+    """
+
+    def __init__(self, handler: CuedHandler) -> None:
+        self._handler, inner = handler, handler.inner
+        self._replies = isinstance(inner, ReplyOnPause)
+        self._generator, self._state = (inner.generator, inner.state) if self._replies else (None, None)
 
     def router(self) -> CueRouter:
-        """The connection's router until the user has spoken again: FastRTC cannot end a step that is under way.
+        """The connection's router until the user has spoken again."""
+        inner = self._handler.inner
+        if self._replies and not self._is_current(inner.generator, inner.state):
+            return CueRouter({}, Mixer(self._handler.output_sample_rate))
+        return self._handler.router
 
-        It drops the generator then, and makes another one only after the step.
-        """
-        inner = self.handler.inner
-        if isinstance(inner, ReplyOnPause):
-            generator = inner.generator
-            self.generator = self.generator or generator
-            if generator is None or generator is not self.generator:
-                return CueRouter({}, Mixer(self.handler.output_sample_rate))
-        return self.handler.router
+    def _is_current(self, generator: Any, state: Any) -> bool:
+        """Whether the handler still has the generator that this step began with, or made."""
+        if state is not self._state:
+            self._generator, self._state = generator or self, state  # no generator: dropped before this step asked
+        return generator is self._generator  # None: the function is being called
 
 
 def current_router() -> CueRouter:

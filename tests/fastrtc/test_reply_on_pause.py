@@ -75,10 +75,17 @@ async def reply_on_the_loop(audio):
         yield item
 
 
+def reply_with(audio):
+    """A function that asks for the router as it is called, and gives a generator."""
+    return reply_in_a_thread(current_router())
+
+
 seen = []
 
 
-@pytest.mark.parametrize("reply", [reply_in_a_thread, reply_on_the_loop], ids=["generator", "async generator"])
+@pytest.mark.parametrize(
+    "reply", [reply_in_a_thread, reply_on_the_loop, reply_with], ids=["generator", "async generator", "function"]
+)
 def test_a_reply_function_reaches_the_router_of_its_connection(reply):
     seen.clear()
     handlers = [with_cues(reply_on_pause(reply)) for _ in range(2)]
@@ -203,6 +210,32 @@ def test_of_a_step_that_goes_on_after_a_barge_in_nothing_is_heard(is_async):
     signal = converse(handler, script)
     assert cues_of(handler) == ["tool_call"]
     assert not np.isclose(signal, 0.25, atol=0.002).any()
+
+
+def test_a_first_step_that_asks_for_the_router_after_a_barge_in_sounds_nothing():
+    asked, go_on, n_replies = threading.Event(), threading.Event(), []
+
+    def reply(_audio):
+        n_replies.append(1)
+        if len(n_replies) == 1:
+            asked.set()
+            go_on.wait(LIMIT_S)
+            for number in ("1", "2"):
+                current_router().handle(ToolCallStart("read_file", number))
+        yield RATE, np.full((1, 4800), 0.125, dtype=np.float32)
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        await say_something(handler)
+        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
+        await asyncio.to_thread(asked.wait, LIMIT_S)
+        await say_something(handler)
+        go_on.set()
+        return await frames
+
+    converse(handler, script)
+    assert cues_of(handler) == []
 
 
 def test_a_barge_in_and_events_may_come_from_other_threads():
