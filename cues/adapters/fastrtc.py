@@ -65,7 +65,8 @@ class _Step:
     def __init__(self, handler: CuedHandler) -> None:
         self._handler, inner = handler, handler.inner
         self._replies = isinstance(inner, ReplyOnPause)
-        self._generator, self._state = (inner.generator, inner.state) if self._replies else (None, None)
+        self._generator: Any = inner.generator if self._replies else None
+        self._state: Any = inner.state if self._replies else None
 
     def router(self) -> CueRouter:
         """The connection's router until the user has spoken again."""

@@ -11,7 +11,7 @@ from cues import Pacer
 from stream.clock import Clock
 from stream.errors import SpeakerError
 from stream.session.turn_record import TurnRecord
-from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speaker, Speech
+from stream.speech.speaker import SAMPLE_RATE, Speaker, Speech
 from stream.word_boundaries import WORD
 
 __all__ = ["Utterance"]
@@ -168,7 +168,7 @@ class Utterance:
         self._said_s = 0.0
         self._n_dropped = 0
         self._n_words_heard: int | None = None  # once the speech was interrupted
-        self.track = SpeechTrack(marks_phrases=type(speaker).__aiter__ is PhraseSpeaker.__aiter__)
+        self.track = SpeechTrack(marks_phrases=getattr(speaker, "marks_phrases", False))
         self._is_broken = False
         self.tasks: list[asyncio.Task[None]] = []
         self.error: SpeakerError | None = None

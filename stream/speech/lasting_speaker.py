@@ -44,14 +44,16 @@ class LastingSpeaker:
         self._inner: Speaker | None = None
         self._changed = asyncio.Event()  # a speaker was opened, or the answer has ended
         self._sending = asyncio.Lock()  # opening takes a while, and text goes on meanwhile
-        self._unspoken: list[str] = []  # words
-        self._n_spoken = 0  # words before them
-        self._flushed: list[int] = []  # after how many words a phrase was ended
+        # Of a speaker that is no `PhraseSpeaker`: text without sound, with None where a phrase ends, and text before it
+        # whose phrase is not complete.
+        self._silent: list[str | None] = []
+        self._begun = ""
         self._used_s = 0.0
         self._failures = 0
         self._finished = False
         self._keeper: asyncio.Task[None] | None = None
-        self.name = make().name
+        speaker = make()
+        self.name, self.marks_phrases = speaker.name, getattr(speaker, "marks_phrases", False)
 
     async def start(self) -> None:
         """Open the first speaker; raises `SpeakerError` if that fails."""
@@ -61,19 +63,22 @@ class LastingSpeaker:
         """Speak words, with a new speaker if the current one may have lost its connection."""
         self._finished = False
         is_idle = self._clock.now() - self._used_s > IDLE_S
-        if is_idle and not self._unspoken and not hasattr(self._inner, "keep_alive"):
+        if is_idle and not self._unsaid() and not hasattr(self._inner, "keep_alive"):
             await self._let_go()
         async with self._sending:
-            self._unspoken += re.findall(r"\s*\S+", text)
             inner = await self._open()
             self._used_s = self._clock.now()
+            if not isinstance(inner, PhraseSpeaker):
+                self._silent.append(text)
             await inner.send(text)
 
     async def flush(self) -> None:
         """Speak the text held back."""
-        if self._inner is not None and self._unspoken:
-            self._flushed.append(self._n_spoken + len(self._unspoken))
-            await self._inner.flush()
+        async with self._sending:
+            if self._inner is not None:
+                if self._silent:
+                    self._silent.append(None)
+                await self._inner.flush()
 
     async def finish(self) -> None:
         """Accept no more text of this answer."""
@@ -86,8 +91,7 @@ class LastingSpeaker:
     async def cancel(self) -> None:
         """Drop the answer, at a barge-in."""
         self._finished, self._sending = False, asyncio.Lock()  # the next answer waits for no text of this one
-        self._unspoken.clear()
-        self._flushed.clear()
+        self._silent.clear()
         await self._let_go()
 
     async def aclose(self) -> None:
@@ -96,8 +100,9 @@ class LastingSpeaker:
 
     async def __aiter__(self) -> AsyncIterator[Speech]:
         """The speech of one answer, across speakers."""
-        seam = Concealment(SAMPLE_RATE)
-        while self._unspoken or not self._finished:
+        seam, has_marks = Concealment(SAMPLE_RATE), False
+        self._begun, self._failures = "", 0
+        while self._inner is not None or not self._finished:
             if (inner := self._inner) is None:
                 self._changed.clear()
                 await self._changed.wait()
@@ -108,7 +113,8 @@ class LastingSpeaker:
                     self._used_s = self._clock.now()
                     if len(speech.samples) or speech.phrase:
                         self._failures, is_sounding = 0, not speech.phrase
-                        self._forget(speech.phrase if isinstance(inner, PhraseSpeaker) else "".join(self._unspoken))
+                        has_marks |= bool(speech.phrase)
+                        self._note(speech.phrase)
                     samples = seam.fade_in(speech.samples)
                     if len(samples):
                         seam.released(samples)
@@ -120,50 +126,51 @@ class LastingSpeaker:
                 break
             if (end := seam.fade_out(_FADE_SAMPLES)) is not None:
                 yield Speech(end)
-            if is_sounding and isinstance(inner, PhraseSpeaker):  # What has started is not repeated: its rest is lost.
-                ends = (
-                    n for n, word in enumerate(self._unspoken, 1) if inner.completes(word, n) or self._is_flushed(n)
-                )
-                n_words = next(ends, len(self._unspoken))
-                lost = "".join(self._unspoken[:n_words]).strip()
-                self._drop(n_words)
-                yield Speech(np.zeros(0, dtype=np.float32), phrase=lost)  # or a session would wait for it
-            await self._replace()
+            # What has begun is not repeated: its rest is lost, and a session would wait for it.
+            lost, n_lost = self._begun.strip() if has_marks else "", 0
+            if is_sounding and isinstance(inner, PhraseSpeaker):
+                lost, n_lost = next(iter(inner.unspoken()[0]), ""), 2
+            self._begun = ""
+            if lost:
+                yield Speech(np.zeros(0, dtype=np.float32), phrase=lost)
+            await self._replace(n_lost)
         self._finished = False
         await self._let_go()
 
-    def _forget(self, spoken: str) -> None:
-        """Forget text that was spoken; a phrase has whole pieces, but may have one less space than they have."""
-        n_left = len("".join(spoken.split()))
-        while self._unspoken and n_left > 0:
-            n_left -= len(self._unspoken[0].strip())
-            self._drop(1)
+    def _note(self, phrase: str) -> None:
+        """Note that all text so far sounds, up to this phrase completely."""
+        self._begun += "".join(filter(None, self._silent))
+        self._silent.clear()
+        if phrase:  # it may have other spaces
+            spoken = re.match(rf"(\s*\S){{{len(''.join(phrase.split()))}}}", self._begun)
+            self._begun = self._begun[spoken.end() :] if spoken else ""
 
-    def _drop(self, n_words: int) -> None:
-        del self._unspoken[:n_words]
-        self._n_spoken += n_words
-        self._flushed = [end for end in self._flushed if end > self._n_spoken]
+    def _unsaid(self) -> list[str | None]:
+        """The text that another speaker would have to say; None where a phrase ends."""
+        if not isinstance(self._inner, PhraseSpeaker):
+            return self._silent.copy()
+        phrases, held = self._inner.unspoken()
+        return [part for phrase in phrases for part in (phrase, None)] + held
 
-    def _is_flushed(self, n: int) -> bool:
-        """Whether a phrase was ended after the first `n` words that are not spoken."""
-        return self._n_spoken + n in self._flushed
-
-    async def _replace(self) -> None:
-        """Open another speaker for the text that was not spoken; raises after too many attempts."""
+    async def _replace(self, n_lost: int) -> None:
+        """Open another speaker for what is unsaid, without its first parts; raises after too many attempts."""
         async with self._sending:
+            unsaid = self._unsaid()[n_lost:]
+            self._silent.clear()
             await self._let_go()
-            words = tuple(self._unspoken)
-            if not words:
+            if not unsaid:
                 return
             self._failures += 1
             if self._failures >= ATTEMPTS:
-                raise SpeakerError(f"{self.name} failed {self._failures} times with {''.join(words).strip()[:40]!r}")
+                text = "".join(part or " " for part in unsaid).strip()[:40]
+                raise SpeakerError(f"{self.name} failed {self._failures} times with {text!r}")
             inner = await self._open()
-            for n, word in enumerate(words, 1):
-                await inner.send(word)
-                if self._is_flushed(n):
-                    await inner.flush()
-            await (inner.finish() if self._finished else inner.flush())
+            if not isinstance(inner, PhraseSpeaker):
+                self._silent = unsaid.copy()
+            for part in unsaid:
+                await (inner.flush() if part is None else inner.send(part))
+            if self._finished:
+                await inner.finish()
 
     async def _open(self) -> Speaker:
         if self._inner is None:

@@ -101,6 +101,7 @@ class PhraseSpeaker(ABC):
 
     def __init__(self) -> None:
         self._held: list[str] = []
+        self._phrases: list[str] = []
         self._queue: asyncio.Queue[str | None] = asyncio.Queue()
 
     @abstractmethod
@@ -117,18 +118,24 @@ class PhraseSpeaker(ABC):
         """Take words to speak; a phrase that they complete is queued."""
         if text.strip():
             self._held.append(text)
-        if self.completes(text, len(self._held)):
+        if len(self._held) >= self.max_words or _CLAUSE_END.search(text):
             await self.flush()
 
-    def completes(self, text: str, n_words: int) -> bool:
-        """Whether a phrase ends with this text, as its word number `n_words`."""
-        return n_words >= self.max_words or _CLAUSE_END.search(text) is not None
+    @property
+    def marks_phrases(self) -> bool:
+        """Whether each phrase is given as a `Speech.phrase` when it has been spoken."""
+        return type(self).__aiter__ is PhraseSpeaker.__aiter__  # another one may leave it out
+
+    def unspoken(self) -> tuple[list[str], list[str]]:
+        """The phrases whose speech is not complete, in order, and the words held back for the next one."""
+        return self._phrases.copy(), self._held.copy()
 
     async def flush(self) -> None:
         """Queue the words held back."""
         phrase = "".join(self._held).strip()
         self._held.clear()
         if phrase:
+            self._phrases.append(phrase)
             self._queue.put_nowait(phrase)
 
     async def finish(self) -> None:
@@ -141,10 +148,13 @@ class PhraseSpeaker(ABC):
         while (phrase := await self._queue.get()) is not None:
             async for speech in self.speak(phrase):
                 yield speech
+            if phrase in self._phrases:  # not after a barge-in
+                self._phrases.remove(phrase)
             yield Speech(np.zeros(0, dtype=np.float32), phrase=phrase)
 
     async def cancel(self) -> None:
         """Drop the text that was not spoken yet, at a barge-in."""
         self._held.clear()
+        self._phrases.clear()
         while not self._queue.empty():
             self._queue.get_nowait()

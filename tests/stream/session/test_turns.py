@@ -321,7 +321,7 @@ def test_a_voice_that_stops_in_the_middle_of_an_answer_ends_the_turn_with_the_er
 
 
 class Breathless(VoiceLikeSpeaker):
-    """Speaks half a phrase, and hangs or dies."""
+    """Speaks most of a phrase, and hangs or dies."""
 
     def __init__(self, fault):
         super().__init__()

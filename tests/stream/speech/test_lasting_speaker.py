@@ -107,6 +107,52 @@ class DiesWhenClosed(Line):
         raise SpeakerError("closed")
 
 
+class DiesTwice(Line):
+    """The first connection dies late before its first phrase, the second within its second one."""
+
+    async def speak(self, phrase):
+        if self.first:
+            await self.clock.sleep(0.8)
+            raise SpeakerError("the line is dead")
+        async for speech in super().speak(phrase):
+            yield speech
+            if self.spoken == ["Hello.", phrase]:
+                raise SpeakerError("the line is dead")
+
+
+class DiesInSecondPhrase:
+    """A voice of one's own that speaks a phrase for each `flush`; the first connection of all dies in its second."""
+
+    name = "own"
+
+    def __init__(self):
+        self.spoken, self._held, self._phrases = [], "", asyncio.Queue()
+
+    async def start(self): ...
+
+    async def send(self, text):
+        self._held += text
+
+    async def flush(self):
+        self._phrases.put_nowait(self._held)
+        self._held = ""
+
+    async def finish(self):
+        await self.flush()
+        self._phrases.put_nowait(None)
+
+    async def __aiter__(self):
+        while (phrase := await self._phrases.get()) is not None:
+            if phrase.strip():
+                self.spoken.append(phrase.strip())
+                yield Speech(np.full(RATE // 2, 0.1, dtype=np.float32))
+                if self.first and len(self.spoken) == 2:
+                    raise SpeakerError("the line is dead")
+                yield Speech(np.zeros(RATE // 10, dtype=np.float32), phrase=phrase.strip())
+
+    async def aclose(self): ...
+
+
 class AlwaysDies(Line):
     async def speak(self, _phrase):
         raise SpeakerError("the line is dead")
@@ -192,6 +238,45 @@ def test_after_a_connection_that_died_in_mid_phrase_a_long_tool_is_waited_for():
     assert np.abs(told.tape.speech[40 * 24000 :]).max() > 0.1
 
 
+def test_after_an_own_voice_died_in_its_second_phrase_a_long_tool_is_waited_for():
+    events = [
+        (0.0, TextDelta("Good morning. ")),
+        (2.0, TextDelta("Let me see. ")),
+        (2.1, ToolCallStart(tool_name="look", tool_call_id="1")),
+        (2.1, ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json="{}", status="ok")),
+        (40.0, ToolResult(tool_name="look", tool_call_id="1", is_error=False, content="")),
+        (40.1, TextDelta("There it is.")),
+    ]
+    told, lines = conversation(DiesInSecondPhrase, events)
+    assert [line.spoken for line in lines] == [["Good morning.", "Let me see."], ["There it is."]]
+    assert told.journal.failure is None
+
+
+def test_words_held_back_when_a_connection_died_stay_one_phrase_with_those_after_them():
+    text = "Hello. Let me look for the weather in Oslo. It is sunny."
+    events = [(0.3 * n, TextDelta(f"{word} ")) for n, word in enumerate(text.split())]
+    told, lines = conversation(DiesTwice, events)
+    said = [line.spoken for line in lines]
+    assert said == [[], ["Hello.", "Let me look for the weather in Oslo."], ["It is sunny."]]
+    assert told.journal.failure is None
+
+
+def test_the_attempts_of_one_answer_are_not_those_of_the_next():
+    class DiesThrice(Line):
+        n_deaths = 0
+
+        async def speak(self, phrase):
+            if DiesThrice.n_deaths < 3:
+                DiesThrice.n_deaths += 1
+                raise SpeakerError("the line is dead")
+            async for speech in super().speak(phrase):
+                yield speech
+
+    told, _ = conversation(DiesThrice, [[(0.0, TextDelta("Hear me out."))], [(0.0, TextDelta("It is sunny."))]])
+    assert (DiesThrice.n_deaths, told.journal.failure) == (3, None)
+    assert told.journal.heard_text == "It is sunny."
+
+
 def test_a_phrase_that_was_flushed_ends_where_a_connection_that_died_in_it_is_taken_up():
     async def go():
         lines = []
@@ -211,7 +296,7 @@ def test_a_phrase_that_was_flushed_ends_where_a_connection_that_died_in_it_is_ta
             pass
         return [line.spoken for line in lines[1:]]
 
-    assert run_virtually(go) == [["Let me look that up"], ["It is 42,", "and that is all."]]
+    assert run_virtually(go) == [["Let me look that up"], ["It is 42, and that is all."]]
 
 
 def test_a_connection_that_breaks_off_in_mid_sound_clicks_at_neither_edge():
