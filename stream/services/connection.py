@@ -89,7 +89,7 @@ def connect(
         A file of `[[family]]` entries, or the entries, that override the table.
     guide, usage : bool
         Whether to add guidance about the tools to the system prompt; whether to ask the OpenAI-compatible endpoint for
-        token counts, which a few strict servers refuse.
+        token counts, until it refuses.
     temperature : float or None
         Sampling temperature of every answer, ≥ 0, unless `chat` is given another.
     retries : Retries or None
@@ -248,6 +248,7 @@ class Connection:
                 "think_value": fields.get("think") is not None,
                 "thinking": fields.get("think") is not None,
                 "parallel_tool_calls": own_parallel and fields.get("parallel_tool_calls") is False and bool(offered),
+                "stream_options": self.usage,
             }
             parts = [part for part, is_there in had.items() if is_there]
             streams = self.capabilities.streaming or not offered
@@ -277,6 +278,11 @@ class Connection:
             elif refused == "parallel_tool_calls":
                 logger.warning("The server refuses `parallel_tool_calls` for %s: asked again without it", self.model)
                 self._takes_parallel, fields["parallel_tool_calls"] = False, None
+            elif refused == "stream_options":
+                logger.warning(
+                    "The server refuses `stream_options` for %s: asked again without token counts", self.model
+                )
+                self.usage = False
             elif refused == "think_value":
                 logger.warning("The server refuses this `think` of %s: asked again without it", self.model)
                 fields["think"] = None

@@ -25,7 +25,7 @@ TRANSIENT_CODES = frozenset({
 })  # fmt: skip
 
 REFUSAL_STATUS = frozenset({400, 404, 405, 422, 500, 501})  # 405 is DeepInfra's
-Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value", "parallel_tool_calls"]
+Part: TypeAlias = Literal["tool_choice", "tools", "thinking", "think_value", "parallel_tool_calls", "stream_options"]
 # What a server quotes: `input` has a value of JSON or of Python, whose end must be looked for; `input_value` is
 # pydantic's text of one, with a gap in it; `raw` is Ollama's of a call, without escapes.
 _INPUT = re.compile(r"(['\"])input\1:\s*")
@@ -91,8 +91,9 @@ _PATTERNS: dict[Part, str] = {
     rf"|(?<!with )\b(thinking|reasoning)([_ ]?(effort|level))?{_NOT_SUPPORTED}"
     rf"|{_of_field('think|reasoning_?effort')}",
     "think_value": rf"\A(?!.*({_ELSEWHERE})).*?({_THINK}|(value|level)\W{{1,4}}{_AMOUNT} (is )?not supported)",
-    # The package sent it by itself: nothing is lost without it. A key with a value is of a request that is quoted.
+    # The package sent these by itself: little is lost without them. A key with a value is of a request that is quoted.
     "parallel_tool_calls": r"\bparallel_tool_calls\b(?!['\"]: ?(true|false|null|none)\b)",
+    "stream_options": r"\b(stream_options|include_usage)\b(?!['\"]: ?(\{|true\b))",
 }
 REFUSAL_WORDS = {part: re.compile(pattern, re.IGNORECASE | re.DOTALL) for part, pattern in _PATTERNS.items()}
 

@@ -332,6 +332,8 @@ REFUSALS = {
     "The model does not support tools and functions": "tools",
     "Argument not supported on this model: tools": "tools",
     "Argument not supported on this model: parallel_tool_calls": "parallel_tool_calls",
+    "Unrecognized request argument supplied: stream_options": "stream_options",
+    "Unknown parameter: 'stream_options.include_usage'.": "stream_options",
     "Unrecognized request argument supplied: parallel_tool_calls": "parallel_tool_calls",
     "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.": "parallel_tool_calls",
     "litellm: m does not support parameters: ['parallel_tool_calls'], for model=m": "parallel_tool_calls",
@@ -502,6 +504,22 @@ def test_one_call_at_a_time_that_nobody_asked_for_is_left_out_where_it_is_refuse
     assert exchange.text == "Hello." * 2
     assert exchange.of(ToolsLeftOut) == []
     assert [body.get("parallel_tool_calls") for body in exchange.bodies] == [False, None, None]
+    assert all(len(body["tools"]) == len(TOOLS) for body in exchange.bodies)
+
+
+# openai/openai-agents-python 442, yetone/avante.nvim 2347
+MISTRAL = {
+    "object": "error",
+    "message": {"detail": [{**EXTRA[0], "loc": ["body", "stream_options", "include_usage"], "input": True}]},
+    "type": "invalid_request_error",
+}
+
+
+def test_token_counts_are_not_asked_for_again_where_they_are_refused():
+    exchange = chat(Refusing(422, MISTRAL, {"stream_options"}), tools=TOOLS, wrap=Twice)
+    assert exchange.text == "Hello." * 2
+    assert exchange.of(ToolsLeftOut) == []
+    assert ["stream_options" in body for body in exchange.bodies] == [True, False, False]
     assert all(len(body["tools"]) == len(TOOLS) for body in exchange.bodies)
 
 
