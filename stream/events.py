@@ -208,9 +208,14 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The server's finish reason, as it was sent."""
+    """The server's finish reason, as it was sent.
+
+    `reasoning_details` are blocks of thoughts that OpenRouter wants back with the answer in the history; `==` ignores
+    them.
+    """
 
     reason: str
+    reasoning_details: tuple[Mapping[str, Any], ...] = field(default=(), kw_only=True, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ from cues.adapters.agents_sdk import is_failure, result_of
 from cues.signal.pcm import float_of_pcm16
 from stream.events import Event, StreamFailed, TextDelta
 from stream.readers.formats.responses import ResponsesReader
+from stream.readers.options import kept
 
 from agents import Agent, RunResultStreaming, Runner  # isort: skip  # `agents_sdk` has reported a missing package
 from agents.voice import StreamedAudioResult, VoiceWorkflowBase  # isort: skip
 
 __all__ = ["PacedOptions", "VoiceCues"]
 
+_KEEPERS = ("session", "conversation_id", "auto_previous_response_id")  # options that keep the conversation elsewhere
 _OUTCOMES = ("tool_output", "handoff_occured")  # as the SDK spells it
 
 
@@ -51,14 +53,18 @@ class VoiceCues(PacedWriter):
         is_error: Callable[[Any], bool] = is_failure,
         **options: Unpack[PacedOptions],
     ) -> None:
+        options["tools"] = kept(options.get("tools"))
         super().__init__(write, sample_rate=sample_rate, **options)
-        self._tools, self._is_error = options.get("tools"), is_error
+        self._tools, self._is_error = options["tools"], is_error
         self._runs: dict[int, RunResultStreaming] = {}  # by identity: they are not hashable
         self._plays: set[StreamedAudioResult] = set()
         self._cut: set[StreamedAudioResult] = set()  # whose turn was interrupted
 
     def workflow(self, agent: Agent[Any], **options: Any) -> VoiceWorkflowBase:
-        """A workflow that runs `agent`, as `SingleAgentVoiceWorkflow` does; `options` go to `Runner.run_streamed`."""
+        """A workflow that runs `agent`, as `SingleAgentVoiceWorkflow` does; `options` go to `Runner.run_streamed`.
+
+        A `session` or a `conversation_id` among them keeps the conversation; else the workflow does.
+        """
         return _Workflow(self, agent, options)
 
     async def text_of(self, run: RunResultStreaming) -> AsyncIterator[str]:
@@ -138,7 +144,8 @@ class _Workflow(VoiceWorkflowBase):  # type: ignore[misc]  # the package may be 
 
     async def run(self, transcription: str) -> AsyncIterator[str]:
         self._history.append({"role": "user", "content": transcription})
-        run = Runner.run_streamed(self._agent, self._history, **self._options)
+        is_kept = any(self._options.get(name) for name in _KEEPERS)
+        run = Runner.run_streamed(self._agent, self._history[-1:] if is_kept else self._history, **self._options)
         async for text in self._voice.text_of(run):
             yield text
         if run.final_output is not None:

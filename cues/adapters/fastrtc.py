@@ -27,6 +27,7 @@ from cues.extras import require
 from cues.signal.pcm import float_of_int16
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
+from stream.readers.options import kept
 from stream.routing.router import CueRouter
 
 FASTRTC = require("fastrtc")
@@ -377,4 +378,5 @@ def with_cues(handler: Any, **options: Unpack[PacedOptions]) -> CuedHandler:
     **options
         `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
+    options["tools"] = kept(options.get("tools"))  # FastRTC copies the handler for each connection
     return CuedHandler(handler, options)

@@ -21,7 +21,7 @@ from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.readers.options import Start
+from stream.readers.options import Start, kept
 from stream.routing.router import CueRouter
 
 PIPECAT = require("pipecat")
@@ -323,8 +323,9 @@ def create(
         raise CueTypeError(f"is_error is {is_error!r}; it must be a function of a tool's result")
     if llm is not None and not isinstance(llm, LLMService):
         raise CueTypeError(f"llm is {llm!r}; it must be an LLMService of Pipecat")
+    options["tools"] = kept(options.get("tools"))
     mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
-    text_guard = TextGuard(llm, options.get("tools"), is_on=guard, start=start)
+    text_guard = TextGuard(llm, options["tools"], is_on=guard, start=start)
     if not hasattr(llm, "get_chat_completions"):
         return mixer, CueTap(mixer, is_error, text_guard)
     from cues.adapters._pipecat_watch import watch  # other services need no parser of chunks

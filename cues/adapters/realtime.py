@@ -17,6 +17,7 @@ from cues.signal.pcm import float_of_pcm16
 from stream.events import AudioDelta, Event, Finish, Interrupted, ToolCallEnd, ToolResult
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.realtime import RealtimeReader
+from stream.readers.options import kept
 
 __all__ = ["PacedOptions", "RealtimeCues", "SpokenItem"]
 
@@ -66,9 +67,10 @@ class RealtimeCues(PacedWriter):
         sample_rate: int = 24000,
         **options: Unpack[PacedOptions],
     ) -> None:
+        options["tools"] = kept(options.get("tools"))
         super().__init__(write, sample_rate=sample_rate, **options)
         self._send = send
-        self._reader = RealtimeReader(options.get("tools"))
+        self._reader = RealtimeReader(options["tools"])
         self._items: deque[SpokenItem] = deque(maxlen=64)
         self._n_pushed = 0
         self._is_answered = True  # whether the server answers at the end of the user's words, unasked

@@ -1,6 +1,6 @@
 """The options that the readers have in common."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from stream.checks import check_choice
@@ -16,6 +16,7 @@ __all__ = [
     "checked_start",
     "declared_name",
     "declared_names",
+    "kept",
 ]
 
 LONGEST_NAME = 1024  # characters of a name, an id or a key; in fields longer ones are cut
@@ -48,6 +49,11 @@ def declared_names(tools: Tools) -> frozenset[str] | None:
     if not isinstance(tools, Iterable):
         raise StreamTypeError(f"tools: {tools!r} is not a collection of names, tool dicts or objects with a name")
     return frozenset(map(declared_name, tools))
+
+
+def kept(tools: Tools) -> Tools:
+    """Return tools that can be read more than once: an iterator's are listed."""
+    return tuple(tools) if isinstance(tools, Iterator) else tools
 
 
 def declared_name(tool: object) -> str:

@@ -6,7 +6,7 @@ The mixer's position is the clock, so the same events at the same positions give
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from threading import RLock
 from typing import Concatenate, ParamSpec, TypeVar
@@ -28,7 +28,7 @@ from stream.events import (
 )
 from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
-from stream.readers.options import Tools, declared_names
+from stream.readers.options import Tools, declared_names, kept
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.expected_silence import Expected, ExpectedSilence
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
@@ -119,7 +119,7 @@ class CueRouter:
             raise StreamTypeError(f"times is {times!r}; it must be a stream.ToolTimes, or None")
         self._lock = RLock()
         self._rules = rules
-        tools = tuple(tools) if isinstance(tools, Iterator) else tools
+        tools = kept(tools)
         self._declared = declared_names(tools)
         self._tools = KnownTools(self._declared, rules.server_tools)
         self._known = KnownInStream(self._tools)

@@ -44,6 +44,7 @@ class Answer:
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
     thinking_field: str = "thinking"  # of a message
+    reasoning_details: list[Mapping[str, Any]] = field(default_factory=list)
     calls: list[ToolCallEnd] = field(default_factory=list)
     problems: dict[int, InvalidToolCall] = field(default_factory=dict)
     results: dict[int, ToolResult] = field(default_factory=dict)  # by the place of the call
@@ -84,6 +85,7 @@ class Answer:
                 self._has_run(event)
         elif isinstance(event, Finish):
             self.reason = event.reason
+            self.reasoning_details += event.reasoning_details
         elif isinstance(event, StreamFailed):
             self.failed = True
         return event
@@ -119,6 +121,7 @@ class Answer:
             "content": "".join(self.text),
             "tool_calls": [_written(call, own_id) for call, own_id in calls] or None,
             self.thinking_field: "".join(self.thinking) or None,
+            "reasoning_details": self.reasoning_details or None,
         }
         answers = (
             {"role": "tool", "tool_call_id": own_id, "name": call.tool_name, "content": self.results[place].content}

@@ -83,14 +83,19 @@ def wanted(texts: Mapping[str, Sequence[str] | None] | None, language: str) -> d
 async def spoken(speaker: Speaker, text: str, *, limit_s: float) -> Samples:
     """The speech of one text: float32, shape `(n_samples,)`, 24 kHz."""
     pieces: list[Samples] = []
+    is_whole = False
     try:
         async with asyncio.timeout(limit_s):
             for word in text.split():
                 await speaker.send(f" {word}")
             await speaker.finish()
             pieces += [speech.samples async for speech in speaker]
+        is_whole = True
     except TimeoutError:
         raise SpeakerError(f"{speaker.name} has not spoken {text!r} within {limit_s:g} s") from None
+    finally:
+        if not is_whole and hasattr(speaker, "cancel"):
+            await speaker.cancel()  # or its next answer would begin with the rest of this text
     samples = np.concatenate([np.zeros(1, dtype=np.float32), *pieces])
     if not samples.any():
         raise SpeakerError(f"{speaker.name} has said nothing for {text!r}")

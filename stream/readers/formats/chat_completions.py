@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any
 
 from stream.checks import check_choice
-from stream.events import Event, Usage
+from stream.events import Event, Finish, Usage
 from stream.readers.calls.values import NOTHING, fields_of, listed, number, plain
 from stream.readers.formats.choices import Choices
 from stream.readers.formats.failures import failure
 from stream.readers.formats.message_reader import REASONING_FIELDS, MessageReader, channel_of, usage_of
+from stream.readers.formats.reasoning_details import ReasoningDetails
 from stream.readers.options import Tools
 
 __all__ = ["OpenAIReader", "reason_of"]
@@ -49,6 +50,7 @@ class OpenAIReader(MessageReader):
         check_choice("repeats", repeats, ("by_index", "by_arguments"))
         self._order.by_arguments = repeats == "by_arguments"
         self._in_messages = False
+        self._details = ReasoningDetails()
         self._choices = Choices(self._order.max_argument_chars)
         self.waiting_ends = self._order.waiting_ends  # of calls that are complete, while an earlier one is open
         self.reads_one = False  # the first choice alone, as each one of several has a reader
@@ -151,6 +153,8 @@ class OpenAIReader(MessageReader):
         content, refusal = delta.get("content"), delta.get("refusal")
         if len(delta) > 1 or not content:
             self._reasoning(delta)
+            if delta.get("reasoning_details"):
+                self._details.add(delta["reasoning_details"])
         if content:
             self._change_channel(channel_of(delta, chunk))
             self._content(content)
@@ -162,6 +166,9 @@ class OpenAIReader(MessageReader):
                 self._tool_calls(plain(calls))
         elif delta.get("function_call") is not None:
             self._tool_calls([plain(delta["function_call"])], index="function_call")
+
+    def _finish_event(self, reason: str) -> Finish:
+        return Finish(reason, reasoning_details=self._details.take())
 
     def _held(self, chunk: dict[str, Any]) -> bool:
         """Hold a decoded chunk that is one piece of a call's arguments and nothing else; return False for others."""

@@ -265,8 +265,11 @@ class MessageReader(ABC):
         if usage is not None:
             self._order.emit(usage)
         if self._last_finish != reason:
-            self._order.emit(Finish(reason))
+            self._order.emit(self._finish_event(reason))
         self._finished, self._last_finish = True, reason
+
+    def _finish_event(self, reason: str) -> Finish:
+        return Finish(reason)
 
     def _fail(self, failed: StreamFailed) -> None:
         if self._failed:
