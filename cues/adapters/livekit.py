@@ -23,6 +23,7 @@ from stream.routing.router import CueRouter
 LIVEKIT = require("livekit")
 
 from livekit import rtc  # noqa: E402  (report a missing package)
+from livekit.agents import AgentTask  # noqa: E402
 from livekit.agents.voice import io  # noqa: E402
 
 from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402
@@ -55,6 +56,7 @@ class SessionCues:
             "function_tools_executed": self._on_tools_executed,
             "agent_state_changed": self._on_agent_state,
             "user_state_changed": self._on_user_state,
+            "conversation_item_added": self._on_item,
             "speech_created": self._on_speech,
             "error": self._on_error,
             "close": lambda _: self._detach(),
@@ -208,6 +210,22 @@ class SessionCues:
                 router.begin_turn()  # Else a tool of an interrupted turn is what runs.
         elif event.new_state in ("listening", "idle") and not router.waits:
             router.end_stream()
+        elif self._asks_user():
+            router.hush(fade_ms=None)
+
+    def _asks_user(self) -> bool:
+        """Whether an `AgentTask` listens to the user; a tool that awaits it waits for them, not the user for the tool.
+
+        The state alone does not show it: the session listens, too, while a tool runs on after its task.
+        """
+        agent = self._session.current_agent
+        return isinstance(agent, AgentTask) and not agent.done() and self._session.agent_state == "listening"
+
+    def _on_item(self, event: Any) -> None:
+        """Wait again after a task that no reply has ended, such as one that a key or a timer completes."""
+        is_silent = self.router.waits and self.router.phase == "done" and self._session.user_state != "speaking"
+        if event.item.type == "agent_handoff" and is_silent and not self._asks_user():
+            self.router.begin_turn()
 
     def _on_speech(self, event: Any) -> None:
         """Begin the turn after an interrupted one whose tools run on: then the agent's state does not change."""
@@ -219,7 +237,7 @@ class SessionCues:
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":
             self.router.hush()
-        elif self.router.waits:
+        elif self.router.waits and not self._asks_user():
             self.router.begin_turn()  # A false interruption: the tools have run on.
 
     def _on_error(self, event: Any) -> None:

@@ -359,12 +359,17 @@ class CueRouter:
         self._waiting.queued_until = 0
 
     @_one_at_a_time
-    def hush(self, fade_ms: float = 30.0) -> None:
-        """Fade every cue, but still await outcomes: the user speaks while the tools run on."""
-        self._player.end_turn()
+    def hush(self, fade_ms: float | None = 30.0) -> None:
+        """Fade every cue, but still await outcomes: the user speaks while the tools run on.
+
+        With `None` other cues play on, and only the waiting sound ends: the user is asked something.
+        """
+        if fade_ms is not None:
+            self._player.end_turn()
         self._turn.over(is_open=self.waits)
         self._follow()
-        self._player.silence(fade_ms)
+        if fade_ms is not None:
+            self._player.silence(fade_ms)
 
     def sounded(self, within_ms: float = 200.0) -> bool:
         """Whether a cue was in the last `within_ms` of the output: to hold a voice detector or a recognizer."""

@@ -1,4 +1,4 @@
-"""A model, a voice and an output for LiveKit sessions in tests: scripted, deterministic, without a network."""
+"""The parts of LiveKit sessions in tests, from the microphone to the output: scripted, deterministic, no network."""
 
 import asyncio
 import json
@@ -6,12 +6,14 @@ import uuid
 
 import numpy as np
 from livekit import rtc
-from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, tts
+from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, tts, vad
 from livekit.agents.voice import io
 
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.synthesis.voicelike import speak_voice_like
 from tests.support.listening import RATE
+
+ROOM = np.full(RATE // 50, 0.25, dtype=np.float32)
 
 
 def call_of(name, arguments, call_id="call_00000001"):
@@ -116,3 +118,34 @@ async def say(output, samples, rate=RATE):
     for frame in frames_of(samples, rate=rate):
         await output.capture_frame(frame)
     output.flush()
+
+
+class Microphone(io.AudioInput):
+    """A frame of `ROOM` every 20 ms."""
+
+    def __init__(self):
+        super().__init__(label="microphone")
+
+    async def __anext__(self):
+        await asyncio.sleep(0.02)
+        return next(frames_of(ROOM))
+
+
+class Detector(vad.VAD):
+    """Keeps what a voice detector gets, with the time."""
+
+    def __init__(self, clock):
+        super().__init__(capabilities=vad.VADCapabilities(update_interval=0.02))
+        self.clock, self.heard = clock, []
+
+    def stream(self):
+        return _Detecting(self)
+
+    def deaf(self, since_s, until_s):
+        return [not any(frame) for at_s, frame in self.heard if since_s <= at_s < until_s]
+
+
+class _Detecting(vad.VADStream):
+    async def _main_task(self):
+        async for frame in self._input_ch:
+            self._vad.heard.append((self._vad.clock.now(), float_of_pcm16(bytes(frame.data))))

@@ -1,52 +1,13 @@
 """A LiveKit session whose microphone hears the loudspeaker: what its voice detector gets."""
 
-import asyncio
-
-import numpy as np
 import pytest
-from livekit.agents import Agent, AgentSession, vad
-from livekit.agents.voice import io
+from livekit.agents import Agent, AgentSession
 
 from cues.adapters.livekit import DeafToCues, attach
 from cues.errors import CueTypeError
-from cues.signal.pcm import float_of_pcm16
 from stream.events import ToolCallStart, ToolResult
-from tests.support.listening import RATE
-from tests.support.livekit_session import ListSink, ScriptedLLM, VoiceLikeTTS, frames_of
+from tests.support.livekit_session import Detector, ListSink, Microphone, ScriptedLLM, VoiceLikeTTS
 from tests.support.virtual_loop import LoopClock, run_virtually
-
-ROOM = np.full(RATE // 50, 0.25, dtype=np.float32)
-
-
-class Microphone(io.AudioInput):
-    """A frame of `ROOM` every 20 ms."""
-
-    def __init__(self):
-        super().__init__(label="microphone")
-
-    async def __anext__(self):
-        await asyncio.sleep(0.02)
-        return next(frames_of(ROOM))
-
-
-class Detector(vad.VAD):
-    """Keeps what a voice detector gets, with the time."""
-
-    def __init__(self, clock):
-        super().__init__(capabilities=vad.VADCapabilities(update_interval=0.02))
-        self.clock, self.heard = clock, []
-
-    def stream(self):
-        return _Detecting(self)
-
-    def deaf(self, since_s, until_s):
-        return [not any(frame) for at_s, frame in self.heard if since_s <= at_s < until_s]
-
-
-class _Detecting(vad.VADStream):
-    async def _main_task(self):
-        async for frame in self._input_ch:
-            self._vad.heard.append((self._vad.clock.now(), float_of_pcm16(bytes(frame.data))))
 
 
 def test_a_session_without_an_input_is_refused_with_a_sentence():

@@ -240,6 +240,22 @@ def test_a_hush_ends_every_cue_and_awaits_the_outcome():
     assert pipeline.handle(ToolResult(tool_name="slow", tool_call_id="1", is_error=True, content="")) == ["error"]
 
 
+def test_a_hush_without_a_fade_ends_the_waiting_sound_alone_and_awaits_the_outcome():
+    def told(fade_ms):
+        pipeline = Pipeline()
+        pipeline.handle(ToolCallStart("slow", "1"))
+        pipeline.pass_s(0.02)
+        if fade_ms != "no hush":
+            pipeline.router.hush(fade_ms)
+        return pipeline, pipeline.pass_s(2.0), pipeline.pass_s(6.0)
+
+    pipeline, cue, wait = told(None)
+    assert np.array_equal(cue, told("no hush")[1])
+    assert told("no hush")[2].any()
+    assert not wait.any()
+    assert pipeline.handle(ToolResult(tool_name="slow", tool_call_id="1", is_error=True, content="")) == ["error"]
+
+
 def test_after_the_words_is_in_a_pause_where_nobody_knows_the_words():
     pipeline = Pipeline(rules=CueRules(placement="after_words", working=None))
     assert pipeline.handle(ToolCallStart("a", "1")) == []
