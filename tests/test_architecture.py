@@ -87,7 +87,7 @@ FLOORS = {
     "stream.readers.calls": (("values",), ("arguments",), ("order",), ("fragments", "item_calls")),
     "stream.repairing": (("choice",), ("chat",), ("sse",), ("streams",)),
     "stream.readers.formats": (
-        ("choices", "data_text", "failures", "finish_reasons", "framing"),
+        ("choices", "data_text", "failures", "finish_reasons", "framing", "reasoning_details"),
         ("message_reader", "raw_text"),
         ("chat_completions", "ollama", "block_reader"),
         ("responses", "anthropic", "gemini"),

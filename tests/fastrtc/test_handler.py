@@ -601,3 +601,11 @@ def test_a_handler_that_is_shut_down_is_not_asked_again():
         return handler.inner.n_asked, asyncio.all_tasks() - {asyncio.current_task()}
 
     assert run_virtually(go) == (1, set())
+
+
+def test_tools_given_as_an_iterator_are_known_to_each_connection():
+    handler = with_cues(Talker(), tools=iter(["read_file"]))
+    for copy in (handler.copy(), handler.copy()):
+        copy.router.handle(ToolCallStart("read_file", "1"))
+        assert "tool_call" in [span.cue for span in copy.router.spans]
+        copy.shutdown()

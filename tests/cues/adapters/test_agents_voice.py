@@ -4,7 +4,15 @@ import asyncio
 
 import numpy as np
 import pytest
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner, function_tool
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    function_tool,
+)
 from agents.voice import AudioInput, StreamedAudioInput, TTSModelSettings, VoicePipeline, VoicePipelineConfig
 from agents.voice.testing import ScriptedSTTModel, ScriptedTranscriptionSession, ScriptedTTSModel
 from agents.voice.workflow import VoiceWorkflowBase
@@ -75,7 +83,7 @@ def converse(talk, *says, api="chat", stt=None, tts=None, workflow=None, dtype=n
     return run_virtually(go)
 
 
-def agent_of(voice, model, **options):
+def agent_of(voice, model, session=None, **options):
     @function_tool
     async def read_folder() -> str:
         """Read."""
@@ -83,7 +91,7 @@ def agent_of(voice, model, **options):
         return "two files"
 
     agent = Agent(name="test", instructions="test", tools=[read_folder], model=model, **options)
-    return voice.workflow(agent, run_config=UNTRACED)
+    return voice.workflow(agent, run_config=UNTRACED, **({"session": session} if session else {}))
 
 
 async def answer(pipeline, voice, _clock):
@@ -116,6 +124,21 @@ def test_words_before_a_call_are_spoken_and_do_not_end_the_turn():
     heard, sounded, _ = converse(answer, words, SAY, tts=voice_of(SHORT, LONG))
     assert sounded == ["tool_call", "success"]
     assert last_sound(heard) > len(SHORT) + RATE
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["the workflow", "a session"])
+def test_the_conversation_is_kept_once(keeps):
+    async def three(pipeline, voice, clock):
+        for _ in range(3):
+            await answer(pipeline, voice, clock)
+
+    def workflow(voice, model):
+        return agent_of(voice, model, session=SQLiteSession("one") if keeps else None)
+
+    stt, tts = ScriptedSTTModel(["One?", "Two?", "Three?"]), voice_of(SHORT, SHORT, SHORT)
+    _, _, requests = converse(three, SAY, SAY, SAY, workflow=workflow, stt=stt, tts=tts)
+    asked = [message["content"] for message in requests[-1]["messages"] if message["role"] == "user"]
+    assert asked == ["One?", "Two?", "Three?"]
 
 
 def interrupted(at_s, *says, **options):

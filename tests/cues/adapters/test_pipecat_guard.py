@@ -75,11 +75,11 @@ class Service(LLMService):
         await self.push_frame(LLMFullResponseEndFrame())
 
 
-def run(*rounds, offers=True, built_in=None, tool_choice=None, start="text"):
+def run(*rounds, offers=True, built_in=None, tool_choice=None, start="text", tools=None):
     """The service, what was spoken, and the mixer, after these rounds."""
     llm, outcome = Service(rounds), Outcome()
     llm.get_llm_adapter().builtin_tools.update(built_in or {})
-    mixer, tap = create(llm=llm, start=start)
+    mixer, tap = create(tools=tools, start=start) if tools else create(llm=llm, start=start)
     context = LLMContext([{"role": "user", "content": "Dim it."}])
     if offers:
         context.set_tools(ToolsSchema([], custom_tools={AdapterType.OPENAI: [SCHEMA]}))
@@ -118,6 +118,13 @@ def test_two_calls_in_two_forms_run_both():
 def test_a_service_that_tells_thoughts_apart_has_none_in_its_text():
     _, outcome, *_ = run([Thought("Hm."), "Yes. ", CALL], ["So.</think>It is dark."], start="reasoning")
     assert outcome.spoken == "Yes. It is dark."
+
+
+@pytest.mark.parametrize("tools", [["dim"], iter(["dim"])], ids=["list", "iterator"])
+def test_without_the_service_a_call_of_a_declared_tool_is_not_spoken(tools):
+    _, outcome, mixer, _ = run(["Yes. ", "dim(percent=40)"], offers=False, tools=tools)
+    assert outcome.spoken.strip() == "Yes."
+    assert mixer.router.stats.played == 1
 
 
 def test_an_unknown_start_raises():

@@ -207,6 +207,7 @@ def test_a_call_that_came_without_an_id_gets_one_that_mistrals_servers_take():
 
 
 SIGNED = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
+ENCRYPTED = {"type": "reasoning.encrypted", "data": "c2ln", "id": "c1", "index": 0}
 WANTS_BACK = {  # a server's first deltas, and the field of the call's message that it refuses to miss or to see
     "DeepSeek": (
         [{"reasoning_content": "Look "}, {"reasoning_content": "first."}],
@@ -216,6 +217,19 @@ WANTS_BACK = {  # a server's first deltas, and the field of the call's message t
     ),
     "Groq": ([{"reasoning": "Look first."}], {}, "reasoning_content", None),
     "Gemini": ([], {"extra_content": SIGNED}, "tool_calls", SIGNED),
+    # As OpenRouter sends the thoughts of Gemini and of Claude (agno-agi/agno 5802); strict servers refuse the field.
+    "OpenRouter": (
+        [
+            {"reasoning": "Look ", "reasoning_details": [{"type": "reasoning.text", "text": "Look ", "index": 0}]},
+            {"reasoning": "first.", "reasoning_details": [{"type": "reasoning.text", "text": "first.", "index": 0}]},
+            {"reasoning_details": [{"type": "reasoning.text", "text": None, "signature": "Et8B", "index": 0}]},
+            {"content": "", "reasoning_details": [ENCRYPTED]},
+        ],
+        {},
+        "reasoning_details",
+        [{"type": "reasoning.text", "text": "Look first.", "signature": "Et8B", "index": 0}, ENCRYPTED],
+    ),
+    "any other": ([{"reasoning_content": "Look first."}], {}, "reasoning_details", None),
 }
 
 

@@ -171,6 +171,27 @@ def test_a_speaker_makes_phrases_as_loud_as_speech_and_can_speak_on(speaker):
     )
 
 
+def test_after_a_phrase_that_failed_the_next_answer_is_its_own():
+    class FailsOnce(LateSpeaker):
+        n_spoken = 0
+
+        async def speak(self, phrase):
+            self.n_spoken += 1
+            if self.n_spoken == 1:
+                raise SpeakerError("the line is dead")
+            async for speech in super().speak(phrase):
+                yield speech
+
+    async def go():
+        speaker = FailsOnce(0.1)
+        with pytest.raises(SpeakerError, match="the line is dead"):
+            await phrases(speaker, {"working": ["One moment, please."]})
+        return await phrases(speaker, {"working": ["Wait."]})
+
+    (phrase,) = run_virtually(go)["working"].phrases
+    assert np.count_nonzero(phrase.samples) == pytest.approx(0.2 * RATE, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("texts", "language", "names"),
     [(None, "de", ["working"]), ({"working": None, "agent": ["I ask."]}, "en-us", ["working", "agent"])],

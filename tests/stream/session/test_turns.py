@@ -168,7 +168,8 @@ def test_the_record_is_json_ready_and_complete():
     assert record["cues"][0]["for"] == "ToolCallStart"
     assert record["cues"][0]["onset_s"] == pytest.approx(record["cues"][0]["onset_sample"] / RATE, abs=1e-4)
     assert [event["type"] for event in record["events"]].count("TextDelta") == len(f"{LONG} Here it is.".split())
-    assert record["events"][-1] == {"type": "Finish", "arrival_s": 3.0, "known_s": 3.0, "reason": "stop"}
+    last = {"type": "Finish", "arrival_s": 3.0, "known_s": 3.0, "reason": "stop", "reasoning_details": []}
+    assert record["events"][-1] == last
 
 
 def test_speech_that_arrives_in_time_has_no_gap():

@@ -157,7 +157,7 @@ def test_without_the_extra_espeak_says_how_to_get_it(monkeypatch):
         asyncio.run(EspeakSpeaker().start())
 
 
-def _speak_from_server(body, *statuses, heads=None, kind=b"audio/pcm", **environment):
+def _speak_from_server(body, *statuses, heads=None, kind=b"audio/pcm", words=("Hello.",), **environment):
     """The speech of a server that answers each request with the next status, at last with 200, in odd pieces."""
     left, size = [*statuses], 333 if len(body) < 1 << 20 else 1 << 20
 
@@ -177,7 +177,7 @@ def _speak_from_server(body, *statuses, heads=None, kind=b"audio/pcm", **environ
         async with server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
             speaker = await choose_speaker("openai", environment={"CUES_SPEECH_URL": url, **environment})
-            return await speak(speaker, ["Hello."])
+            return await speak(speaker, words)
 
     return asyncio.run(go())
 
@@ -220,6 +220,17 @@ def test_a_speech_server_that_is_busy_is_asked_again(monkeypatch):
     assert len(samples) == 2400
     with pytest.raises(SpeakerError, match="HTTP 503"):
         _speak_from_server(b"busy", *[b"503 Busy"] * 3)
+
+
+def test_an_answer_without_sound_is_asked_for_again_if_there_is_a_word_to_say(monkeypatch):
+    """As Kokoro-FastAPI answers under load (its issue 222)."""
+    monkeypatch.setattr("stream.speech.openai_speech.RETRIES_S", (0.0, 0.0))
+    heads = []
+    with pytest.raises(SpeakerError, match="sent no sound"):
+        _speak_from_server(b"", heads=heads)
+    assert len(heads) == 3
+    samples, _ = _speak_from_server(b"", heads=heads, words=["...", " —"])
+    assert len(samples) == 0
 
 
 def test_a_speaker_that_is_closed_while_it_waits_for_a_busy_server_is_a_speaker_error(monkeypatch):
