@@ -25,6 +25,10 @@ _ANY_KEYWORD: list[Part] = [_IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
 # Behind words only literals will do, as for a declared call without a list.
 _LIST_BEHIND_WORDS = Shape("[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))
+# After a token that announces code: a call of a declared tool, or a list of them, and how they begin.
+_BEGUN_IN_CODE = (Shape(SPACE, NAME, "("), Shape(SPACE, "[", SPACE, NAME, "("))
+_CALL_IN_CODE = Shape(SPACE, NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
+_LIST_IN_CODE = Shape(SPACE, "[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _LINK = Shape("[", Run(r"[\w. (),]{1,64}"), "]", (["("], [":"]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]", Run(r"[ \t]{0,4}"), "{"], ['{"']))
@@ -44,6 +48,7 @@ _NEXT_NAME = re.compile(r"\s*,\s*[^\W\d]")
 _LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
 _LIST_OR_LINE_END = re.compile(r"\n|\)[ \t]{0,32}(?:\]|\Z)")
 _IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
+_BETWEEN_CALLS = re.compile(r"[\s,;\]}]*")
 _SHORTEST_HALF = 4  # characters of a separator
 _DEEPEST = 1 << 16  # brackets; no value nests so deep
 _SPECIAL = re.compile(r"[\"'()\[\]{}]")
@@ -202,6 +207,32 @@ def code_body(parser: Parser, draft: Draft) -> Reading[None]:
     parser.settle(draft, json.dumps({"code": code.strip()}, ensure_ascii=False))
 
 
+def _read_calls_or_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read calls of declared tools, alone or in lists; what else comes up to the end of the message is code."""
+    any_call = False
+    while (yield from _begins_declared(parser)):
+        any_call = True
+        if (yield from parser.skip_space()) == "[":
+            yield from _calls_in_list(parser, row)
+        else:
+            name = yield from parser.expect(_CALL)
+            yield from _in_parentheses(parser, parser.call(name.group(1)))
+        yield from parser.skip_space(_BETWEEN_CALLS)
+    following, _ = (yield from parser.dispatcher.row_here()) if any_call else (None, 0)
+    if following is None or following.weak:
+        yield from _read_code(parser, row)
+
+
+def _begins_declared(parser: Parser) -> Reading[bool]:
+    """Return whether a call of a declared tool, or a list that begins with one, comes next; its values are literals."""
+    if not parser.declared:
+        return False
+    begun = yield from parser.test(*_BEGUN_IN_CODE)
+    if not begun or begun[1].group(2 + begun[0]) not in parser.declared:
+        return False
+    return (yield from parser.test((_CALL_IN_CODE, _LIST_IN_CODE)[begun[0]])) is not None
+
+
 def _read_python_tag(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name.call(key="…")`."""
     yield from parser.skip_space()
@@ -282,10 +313,10 @@ PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), _calls_on_
 CODE = (Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN), _calls_in_code)
 
 ROWS = (
-    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*JSON, _BUILT_IN), otherwise=_read_code,
+    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*JSON, _BUILT_IN), otherwise=_read_calls_or_code,
             closers=("<|eom_id|>", "<|eot_id|>")),
-    Dialect(name="llama4", markers=("<|python_start|>",), heads=(*JSON, _LIST, _BUILT_IN), otherwise=_read_code,
-            closers=("<|python_end|>",)),
+    Dialect(name="llama4", markers=("<|python_start|>",), heads=(*JSON, _LIST, _BUILT_IN),
+            otherwise=_read_calls_or_code, closers=("<|python_end|>",)),
     Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=_read_code,
             closers=("<|action_end|>",)),
     Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*JSON, _LIST, LINES), closers=("<|tool_call_end|>",),
