@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from cues.adapters._pipecat_guard import CueFrame
-from stream.events import Event, ToolCallEnd, ToolCallStart
+from stream.events import Event, ReasoningDelta, ToolCallEnd, ToolCallStart
 from stream.readers.formats.chat_completions import OpenAIReader
 from stream.repairing.chat import ChatRepair
 
@@ -47,6 +47,16 @@ class _Response:
     def __init__(self) -> None:
         self._told: dict[str, str] = {}  # names of the calls that were told of, by id
         self._calls: dict[int, _Call] = {}  # by index
+        self._reasons = False  # the last thing that came is thoughts in a field, which Pipecat drops
+
+    def reasoning(self, events: Iterable[Event]) -> list[ReasoningDelta]:
+        """The first of a run of thoughts in a field: the guard reads the text after them."""
+        found = []
+        for event in events:
+            if isinstance(event, ReasoningDelta) and event.sent_as and not self._reasons:
+                found.append(event)
+            self._reasons = isinstance(event, ReasoningDelta)
+        return found
 
     def begun(self, events: Iterable[Event]) -> list[ToolCallStart]:
         """The starts of structured calls, with the ids by which Pipecat tells of them later."""
@@ -110,6 +120,7 @@ def watch(llm: Any) -> Callable[[], None]:
         try:
             async for chunk in chunks:
                 events = reader.feed(chunk)
+                await report(response.reasoning(events))  # before the text of the same chunk
                 # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's; a
                 # chunk without a delta is one that Pipecat does not read, such as the whole answer once more.
                 deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]

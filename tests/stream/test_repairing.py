@@ -226,6 +226,22 @@ def test_a_part_of_thinking_in_the_content_becomes_reasoning_content():
     assert choice["message"] == {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}
 
 
+@pytest.mark.parametrize("before", [[], [chunk_of(reasoning_content="Hm.")]], ids=["no thoughts", "thoughts"])
+def test_tags_around_the_answer_go_if_thoughts_came_in_a_field(before):
+    answer = "\n<response>\nAll.\n</response>"
+    for pieces in splits(answer, step=5, rounds=3):
+        chunks = [chunk_of(role="assistant", content=""), *before, *map(chunk_of, pieces), chunk_of(reason="stop")]
+        body = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in chunks) + b"data: [DONE]\n\n"
+        for found in (repaired(chunks, []), decoded(sse_repaired([body], []))):
+            text, thoughts, *_ = accumulated(found)
+            assert (text.strip(), thoughts) == (("All.", "Hm.") if before else (answer.strip(), ""))
+    message = {"role": "assistant", "content": answer, "reasoning_content": "Hm." if before else None}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    (choice,) = ChatRepair([]).whole(whole)["choices"]
+    assert choice["message"]["content"].strip() == ("All." if before else answer.strip())
+    assert choice["message"]["reasoning_content"] == message["reasoning_content"]
+
+
 def test_thoughts_in_the_text_become_reasoning_content():
     assert accumulated(repaired(turn("<think>Which lamp?</think>All."), []))[:2] == ("All.", "Which lamp?")
 

@@ -71,6 +71,7 @@ class MessageReader(ABC):
         self._calls = CallAssembler(self._order)
         self._machine: TextMachine | None = None
         self._known = NOTHING_KNOWN  # texts that may pass by a lookup alone; then there is a machine
+        self._reasons_first = False  # reasoning has come in a field, and no machine has read text after it
         self._finished = False
         self._failed = False
         self._closed = False
@@ -158,6 +159,9 @@ class MessageReader(ABC):
         if self._machine is None:
             self._machine = TextMachine(self._order, self._table, self._text_starts_as)
             self._text_starts_as = "text"
+            if self._reasons_first:
+                self._machine.note_reasoning()
+                self._reasons_first = False
         self._calls.text_follows(text)
         self._machine.feed(text)
 
@@ -195,6 +199,10 @@ class MessageReader(ABC):
             self._end_text(was_cut=False)
         self._calls.settle()
         self._order.reasoning(text, sent_as)
+        if self._machine is None:
+            self._reasons_first = True
+        else:
+            self._machine.note_reasoning()
 
     def _tool_calls(self, entries: Any, index: object = None) -> None:
         if isinstance(entries, Mapping):
@@ -249,7 +257,7 @@ class MessageReader(ABC):
         if self._machine is not None:
             self._machine.close(was_cut=was_cut)
             self._machine = None
-        self._text_starts_as = self._rounds_start_as
+        self._text_starts_as, self._reasons_first = self._rounds_start_as, False
 
     def _end_round(self, *, was_cut: bool) -> None:
         self._end_text(was_cut=was_cut)

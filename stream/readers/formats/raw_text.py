@@ -71,6 +71,18 @@ class TextReader:
             self._machine.feed(text)
         return self._order.take()
 
+    def note_reasoning(self) -> None:
+        """Note that reasoning came beside the text, before what comes next: tags around the words to speak count there.
+
+        Raises
+        ------
+        StreamValueError
+            If the reader was closed.
+        """
+        if self._closed:
+            raise StreamValueError("the reader is closed")
+        self._machine.note_reasoning()
+
     def close(self, finish: str | None = "stop") -> list[Event]:
         """Return the last events: what was held comes out, and calls that were cut off are marked.
 

@@ -18,7 +18,7 @@ class LineState:
         self.previous = ""  # the last character of text; empty after a call or a token
         self.odd_ticks = False  # the last run of backticks on this line has opened inline code
         self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
-        self.only_reasoning = False  # only white space has come since a block of reasoning
+        self.only_reasoning = False  # only white space has come since reasoning, in a block or in a field
         self._beginning = ""  # of the line: enough for the marks of quotes and lists
 
     def note(self, text: str) -> None:

@@ -101,6 +101,12 @@ class TextMachine:
             self._superseded = True
         self._parser.line.fresh = True
 
+    def note_reasoning(self) -> None:
+        """Note reasoning that came in a field, before the text that comes next, unless that continues what is held."""
+        if not self._holds:
+            self._catch_up()
+            self._parser.line.only_reasoning = True
+
     def put_down_words(self) -> None:
         """Pass on what is held if it is words: the text that comes next does not continue it."""
         self._catch_up()

@@ -132,6 +132,26 @@ def test_thoughts_whose_opening_tag_is_in_the_prompt_are_not_spoken_in_any_round
     assert told.ran == [("get_weather", CITY)]
 
 
+IN_A_FIELD = Behavior(reasoning="reasoning_content")
+WRAPPED = f"\n\n<response>\n{ANSWER}\n</response>\n"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "options"),
+    [(in_pipecat, {}), (in_pipecat, {"service": NvidiaLLMService, "knows_llm": False}), (in_agents, {})],
+    ids=["Pipecat", "thoughts in frames", "Agents SDK"],
+)  # LiveKit takes the thoughts away before its guard reads
+def test_tags_around_the_answer_are_not_spoken_if_the_thoughts_came_in_a_field(pipeline, options):
+    told = ask(pipeline, [["think", "They want to know it."], ["say", WRAPPED]], behavior=IN_A_FIELD, **options)
+    assert told.spoken == ANSWER
+    assert ask(pipeline, WRAPPED, **options).spoken == " ".join(WRAPPED.split())
+
+
+def test_in_pipecat_a_server_that_parses_thoughts_has_none_in_its_text():
+    told = ask(in_pipecat, [["think", "Hm."], ["say", ANSWER]], behavior=IN_A_FIELD, start="reasoning")
+    assert told.spoken == ANSWER
+
+
 @pytest.mark.parametrize("pipeline", [in_pipecat, in_livekit])
 def test_a_call_of_a_tool_that_was_not_offered_is_answered_by_the_framework(pipeline):
     told = ask(pipeline, BEFORE + tagged("Oslo", "get_whether"), ANSWER)

@@ -127,6 +127,13 @@ def test_without_the_service_a_call_of_a_declared_tool_is_not_spoken(tools):
     assert mixer.router.stats.played == 1
 
 
+def test_tags_around_the_answer_after_such_thoughts_are_not_spoken():
+    _, outcome, *_ = run([Thought("Hm."), "<answer>Yes.</answer> ", CALL], ["<answer>It is dark."])
+    assert outcome.spoken == "Yes. <answer>It is dark."
+    _, outcome, *_ = run([Thought("Hm."), "One moment. ", Thought("So."), "<answer>", "Yes.</answer>"])
+    assert outcome.spoken == "One moment. Yes."
+
+
 def test_an_unknown_start_raises():
     with pytest.raises(StreamValueError, match="start is 'thoughts'"):
         create(start="thoughts")
