@@ -1,6 +1,6 @@
 """Cues in a telephone call from Asterisk: a server for AudioSocket.
 
-`pip install 'cue-engine[openai]'`, then `python samples/asterisk_call.py`, and in the dialplan
+`pip install 'cue-engine[services]'`, then `python samples/asterisk_call.py`, and in the dialplan
 `same = n,AudioSocket(${UUID},YOUR-HOST:9092)` after `Answer()`. `--loopback OUT.wav` needs no account: a client in
 Asterisk's place calls the server over TCP, and what the caller hears is written to the file.
 """
@@ -12,7 +12,6 @@ import uuid
 
 import numpy as np
 import soundfile
-from openai import AsyncOpenAI
 
 import cues
 import stream
@@ -26,14 +25,18 @@ RATE = 24000
 BUFFER_S = 0.08  # A player holds so much back: a frame that is late by less leaves no hole.
 
 
+async def list_directory(path: str) -> str:
+    """List the names of a folder's files."""
+    await asyncio.sleep(1.0)
+    return f"two files in {path}"
+
+
 async def answer(line, base_url, model):
     """Ask the model and speak. Put your recognizer where the question is, and your voice where it is spoken."""
     question = [{"role": "user", "content": "What is in my folder?"}]
     line.router.begin_turn()
-    async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
-        # Not awaited here: a request that fails gives a StreamFailed, too, and so the error cue.
-        events = client.chat.completions.create(model=model, messages=question, stream=True)
-        async for event in stream.words(stream.read(events)):
+    async with stream.connect(base_url, model) as connection:
+        async for event in stream.words(stream.ToolRunner(connection, [list_directory]).chat(question)):
             line.router.handle(event)
             if isinstance(event, stream.StreamFailed):
                 print(event)
@@ -89,7 +92,7 @@ async def caller(port):
 
 
 async def loopback(path):
-    async with ReplayServer(scenario("fork-tool-call")) as model:
+    async with ReplayServer(scenario("ollama-tool-call")) as model:
         server = await asyncio.start_server(server_for(model.base_url, "any"), "127.0.0.1", 0)
         soundfile.write(path, await caller(server.sockets[0].getsockname()[1]), 8000)
         server.close()

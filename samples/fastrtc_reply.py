@@ -1,6 +1,6 @@
 """Cues in FastRTC: a `ReplyOnPause` whose reply function reads a model's stream.
 
-`pip install 'cue-engine[fastrtc,openai]'`, then `python samples/fastrtc_reply.py --base-url http://localhost:11434/v1`
+`pip install 'cue-engine[fastrtc,services]'`, then `python samples/fastrtc_reply.py --base-url http://localhost:11434/v1`
 and open the page that it names. `--loopback OUT.wav` needs neither browser nor model: a question goes in, and what a
 browser would play is written to the file.
 """
@@ -11,7 +11,6 @@ import asyncio
 import numpy as np
 import soundfile
 from fastrtc import ReplyOnPause, Stream
-from openai import AsyncOpenAI
 
 import cues
 import stream
@@ -34,14 +33,19 @@ class Loudness:
         pass
 
 
+async def list_directory(path: str) -> str:
+    """List the names of a folder's files."""
+    await asyncio.sleep(1.0)
+    return f"two files in {path}"
+
+
 def replies(base_url, model):
     """The reply function. Put your recognizer where the question is, and your voice where it is spoken."""
-    client = AsyncOpenAI(base_url=base_url, api_key="none")
+    runner = stream.ToolRunner(stream.connect(base_url, model), [list_directory])
 
     async def reply(_audio):
         question = [{"role": "user", "content": "What is in my folder?"}]
-        answer = await client.chat.completions.create(model=model, messages=question, stream=True)
-        async for event in stream.words(stream.read(answer)):
+        async for event in stream.words(runner.chat(question)):
             current_router().handle(event)
             if isinstance(event, stream.TextDelta):
                 yield RATE, speak_voice_like(event.text, sample_rate=RATE).reshape(1, -1)
@@ -55,7 +59,7 @@ def handler_for(base_url, model):
 
 async def loopback(path):
     """Ask once, and write the answer."""
-    async with ReplayServer(scenario("fork-tool-call")) as server:
+    async with ReplayServer(scenario("ollama-tool-call")) as server:
         handler = handler_for(server.base_url, "any")
         handler._loop = asyncio.get_running_loop()  # noqa: SLF001  (FastRTC sets it for each connection)
         for loud in (True, False):

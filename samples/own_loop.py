@@ -1,7 +1,8 @@
 """Cues in a loop of your own: a model's stream, a voice and a mixer; a file stands in for the loudspeaker.
 
 `pip install 'cue-engine[demo]'`, then `python samples/own_loop.py --loopback OUT.wav`: recordings answer, and no model
-is needed. `--pack my-sounds` takes your sounds; `--base-url http://localhost:11434 --model qwen3:8b` asks your model.
+is needed. `--pack my-sounds` takes your sounds; `--base-url http://localhost:11434 --model qwen3:8b OUT.wav` asks your
+model.
 """
 
 import argparse

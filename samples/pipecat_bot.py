@@ -1,8 +1,9 @@
 """Cues in a Pipecat pipeline: a mixer for the transport, and a tap between the LLM service and the voice.
 
 `pip install 'cue-engine[pipecat]' 'pipecat-ai[local,openai]'`, then `python samples/pipecat_bot.py` answers one
-question on this machine's loudspeakers, with OpenAI's model and voice. `--loopback OUT.wav` needs neither: a scripted
-model calls a tool, and what is heard is written to the file.
+question on this machine's loudspeakers, with OpenAI's model and voice; on Linux, `local` needs the package
+`portaudio19-dev`. `--loopback OUT.wav` needs `cue-engine[pipecat]` alone: a scripted model calls a tool, and what is
+heard is written to the file.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ import time
 import numpy as np
 import soundfile
 from loguru import logger
+from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     EndFrame,
     LLMContextFrame,
@@ -40,6 +43,7 @@ from cues.synthesis.voicelike import speak_voice_like
 
 RATE = 24000
 QUESTION = [{"role": "user", "content": "What is in my folder?"}]
+TOOLS = ToolsSchema([FunctionSchema("read_folder", "List the names in the user's folder.", {}, [])])
 
 
 async def read_folder(params):
@@ -130,7 +134,7 @@ async def run(parts, context, *, lasts_s):
 
 async def loopback(path):
     logger.remove()
-    context = LLMContext(list(QUESTION))
+    context = LLMContext(list(QUESTION), TOOLS)
     parts, recorder, router = parts_with_cues(
         ScriptedModel(), VoiceLike(), context, lambda params: ([], Recorder(params))
     )
@@ -146,11 +150,11 @@ async def local():
     from pipecat.transports.local.audio import LocalAudioTransport, LocalAudioTransportParams
 
     def transport(params):
-        made = LocalAudioTransport(LocalAudioTransportParams(audio_in_enabled=True, **params.model_dump()))
-        return [made.input()], made.output()
+        return [], LocalAudioTransport(LocalAudioTransportParams(**params.model_dump())).output()
 
-    context = LLMContext(list(QUESTION))
-    parts, _, _ = parts_with_cues(OpenAILLMService(model="gpt-4.1-mini"), OpenAITTSService(), context, transport)
+    context = LLMContext(list(QUESTION), TOOLS)
+    llm = OpenAILLMService(settings=OpenAILLMService.Settings(model="gpt-4.1-mini"))
+    parts, _, _ = parts_with_cues(llm, OpenAITTSService(), context, transport)
     await run(parts, context, lasts_s=None)
 
 

@@ -1,6 +1,6 @@
 """Cues in a telephone call: a server for Twilio Media Streams.
 
-`pip install 'cue-engine[openai,live]'`, then `python samples/twilio_call.py`, and let a call's TwiML be
+`pip install 'cue-engine[services,live]'`, then `python samples/twilio_call.py`, and let a call's TwiML be
 `<Response><Connect><Stream url="wss://YOUR-HOST/call"/></Connect></Response>`. `--loopback OUT.wav` needs no account: a
 client in Twilio's place calls the server over a WebSocket, and what the caller hears is written to the file.
 """
@@ -14,7 +14,6 @@ import time
 import numpy as np
 import soundfile
 import uvicorn
-from openai import AsyncOpenAI
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from websockets.asyncio.client import connect
@@ -30,14 +29,18 @@ from stream.replay.server import ReplayServer
 RATE = 24000
 
 
+async def list_directory(path: str) -> str:
+    """List the names of a folder's files."""
+    await asyncio.sleep(1.0)
+    return f"two files in {path}"
+
+
 async def answer(line, base_url, model):
     """Ask the model and speak. Put your recognizer where the question is, and your voice where it is spoken."""
     question = [{"role": "user", "content": "What is in my folder?"}]
     line.router.begin_turn()
-    async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
-        # Not awaited here: a request that fails gives a StreamFailed, too, and so the error cue.
-        events = client.chat.completions.create(model=model, messages=question, stream=True)
-        async for event in stream.words(stream.read(events)):
+    async with stream.connect(base_url, model) as connection:
+        async for event in stream.words(stream.ToolRunner(connection, [list_directory]).chat(question)):
             line.router.handle(event)
             if isinstance(event, stream.StreamFailed):
                 print(event)
@@ -96,7 +99,7 @@ async def caller(url):
 
 
 async def loopback(path):
-    async with ReplayServer(scenario("fork-tool-call")) as model:
+    async with ReplayServer(scenario("ollama-tool-call")) as model:
         server = uvicorn.Server(uvicorn.Config(app_for(model.base_url, "any"), port=0, log_level="warning"))
         serving = asyncio.create_task(server.serve())
         while not server.started:

@@ -4,9 +4,11 @@
 """
 
 import asyncio
+import gc
 import importlib.util
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,18 +21,20 @@ import soundfile
 import cues
 import stream
 from stream.errors import SpeakerError
+from stream.replay.scenarios import Scenario
+from stream.replay.server import ReplayServer
 from stream.speech.speaker import PhraseSpeaker
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 PROGRAMS = {
     "agents_voice": ["tool_call", "success"],
-    "asterisk_call": ["tool_call"],
+    "asterisk_call": ["tool_call", "success"],
     "livekit_agent": ["tool_call", "success"],
     "own_loop": ["tool_call", "success"],
     "pipecat_bot": ["tool_call", "success"],
     "realtime_talk": ["tool_call", "success"],
     "realtime_talk --agents": ["tool_call", "success"],
-    "twilio_call": ["tool_call"],
+    "twilio_call": ["tool_call", "success"],
 }
 
 
@@ -102,6 +106,46 @@ def test_a_call_that_breaks_off_leaves_no_task(name, call):
         raise AssertionError(asyncio.all_tasks())
 
     asyncio.run(go())
+
+
+class Device:
+    """In place of `pyaudio`, whose library a machine may lack: plays in real time, and notes the first sound."""
+
+    heard = threading.Event()
+
+    def get_format_from_width(self, _):
+        return 8
+
+    def open(self, **_):
+        return SimpleNamespace(start_stream=int, stop_stream=int, close=int, write=self._write)
+
+    def _write(self, frame):
+        time.sleep(len(frame) / 48000.0)
+        if np.frombuffer(frame, np.int16).any():
+            self.heard.set()
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated since 0.0.105:DeprecationWarning")  # within Pipecat
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # its open clients
+def test_pipecats_program_for_the_loudspeakers_offers_its_tool_and_plays_the_cue(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyaudio", SimpleNamespace(PyAudio=Device, Stream=None))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    calls = Scenario(
+        name="own", about="", turns=([["call", "read_folder", {}]], [["say", "Two."]]), without_tools=[["say", "No."]]
+    )
+
+    async def go():
+        async with ReplayServer(calls) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            running = asyncio.create_task(sample("pipecat_bot").local())
+            assert await asyncio.to_thread(Device.heard.wait, 40.0)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(go())
+    gc.collect()
 
 
 def test_time_passes_for_the_loops_router_while_no_frame_is_written(monkeypatch):
