@@ -57,7 +57,7 @@ class VoiceCues(PacedWriter):
         super().__init__(write, sample_rate=sample_rate, **options)
         self._tools, self._is_error = options["tools"], is_error
         self._runs: dict[int, RunResultStreaming] = {}  # by identity: they are not hashable
-        self._plays: set[StreamedAudioResult] = set()
+        self._plays: dict[StreamedAudioResult, asyncio.Timeout] = {}  # and what ends them
         self._cut: set[StreamedAudioResult] = set()  # whose turn was interrupted
 
     def workflow(self, agent: Agent[Any], **options: Any) -> VoiceWorkflowBase:
@@ -94,8 +94,26 @@ class VoiceCues(PacedWriter):
         return [result_of(output, self._is_error, call_id=str(call_id or ""))]
 
     async def play(self, result: StreamedAudioResult) -> None:
-        """Speak what `VoicePipeline.run` gives, to its end; a failure sounds as an error, and is raised."""
-        self._plays.add(result)
+        """Speak what `VoicePipeline.run` gives, to its end; a failure sounds as an error, and is raised.
+
+        A cancellation barges in, and ends the pipeline's tasks, also a recognizer or a voice that hangs.
+        """
+        try:
+            async with asyncio.timeout(0.0 if self._is_over else None) as ending:
+                self._plays[result] = ending
+                await self._follow(result)
+        except asyncio.CancelledError:
+            self.barge_in()
+            raise
+        except Exception as error:
+            if ending.expired():  # by `close`, and a run may have begun since
+                self.router.cancel()
+                return
+            self._paced.end()
+            self.router.handle(StreamFailed(str(error)))
+            raise
+
+    async def _follow(self, result: StreamedAudioResult) -> None:
         try:
             async for event in result.stream():
                 if event.type == "voice_stream_event_lifecycle" and result in self._cut:
@@ -104,15 +122,8 @@ class VoiceCues(PacedWriter):
                     self._paced.end()
                 elif event.type == "voice_stream_event_audio" and result not in self._cut:
                     self._speak(event.data)
-        except asyncio.CancelledError:
-            self.barge_in()
-            raise
-        except Exception as error:
-            self._paced.end()
-            self.router.handle(StreamFailed(str(error)))
-            raise
         finally:
-            self._plays.remove(result)
+            del self._plays[result]
             self._cut.discard(result)
 
     def _speak(self, data: NDArray[Any] | None) -> None:
@@ -120,17 +131,22 @@ class VoiceCues(PacedWriter):
             self._paced.push(float_of_pcm16(data.tobytes()) if data.dtype == np.int16 else data.reshape(-1))
 
     def barge_in(self) -> None:
-        """Fade out, drop the rest of the answer and cancel its run; the next turn of the session is spoken."""
+        """Fade out, drop the rest of the answer and cancel its run; the next turn of the session is spoken.
+
+        `play` goes on, as a session does. To end it, also while the recognizer or the voice hangs, cancel it instead.
+        """
         self._paced.interrupt()
         self._drop()
 
     def close(self) -> None:
         """Fade out, cancel what runs, and end `run` and `play`."""
         self._drop()
+        for ending in () if self._is_over else self._plays.values():
+            ending.reschedule(0.0)  # a time that has passed
         super().close()
 
     def _drop(self) -> None:
-        self._cut |= self._plays
+        self._cut |= self._plays.keys()
         for run in tuple(self._runs.values()):
             run.cancel()
 

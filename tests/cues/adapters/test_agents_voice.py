@@ -186,6 +186,41 @@ def test_an_answer_that_is_cancelled_or_closed_is_over_at_once_and_quietly(end, 
     assert sounded == ["tool_call", "success"][: 1 + (after_s > 1.0)]
 
 
+class HangingRecognizer(ScriptedSTTModel):
+    async def transcribe(self, *_args, **_options):
+        await asyncio.Event().wait()
+
+
+class HangingVoice(ScriptedTTSModel):
+    async def run(self, _text, _settings):
+        yield pcm16_of_float(SHORT)
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("end", ["cancel", "close", "closed before"])
+@pytest.mark.parametrize("hangs", ["recognizer", "voice", "session"])
+def test_a_play_that_is_cancelled_or_closed_ends_a_recognizer_or_a_voice_that_hangs(end, hangs):
+    async def script(pipeline, voice, clock):
+        result = await pipeline.run(StreamedAudioInput() if hangs == "session" else SILENCE)
+        if end == "closed before":
+            voice.close()
+        playing = asyncio.create_task(voice.play(result))
+        await clock.sleep(3.0)
+        if end == "close":
+            voice.close()
+            voice.close()
+        elif end == "cancel":
+            playing.cancel()
+        async with asyncio.timeout(1.0):
+            await asyncio.wait([playing])
+        assert playing.cancelled() == (end == "cancel")
+        assert playing.cancelled() or playing.exception() is None
+        assert result.text_generation_task.done()
+
+    stt = {"recognizer": HangingRecognizer(), "session": ScriptedSTTModel(sessions=[Ears([(1000.0, "Hello?")])])}
+    converse(script, SAY, stt=stt.get(hangs), tts=HangingVoice() if hangs == "voice" else None)
+
+
 def test_a_handoff_sounds_as_a_call_that_succeeds_and_the_turn_goes_on():
     def handing_over(voice, model):
         other = Agent(name="Other", instructions="test", model=model)
