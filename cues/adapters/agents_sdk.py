@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cues.adapters.realtime import RealtimeCues
 from cues.extras import require
-from stream.events import InvalidToolCall, StreamFailed, ToolResult
+from stream.events import Event, Finish, InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
 
 AGENTS = require("agents")
 
@@ -78,6 +78,14 @@ class AgentCues(RealtimeCues):
             self._fail(event.error)
         elif event.type == "audio_interrupted":
             await self.barge_in()
+
+    def _take_aside(self, events: list[Event]) -> list[Event]:
+        """Take events of a response out of band in text: the SDK runs its calls, too, and asks for a spoken answer."""
+        for told in events:
+            if isinstance(told, ToolCallEnd) and told.status == "ok" and not told.told:
+                for event in (ToolCallStart(told.tool_name, told.tool_call_id), told, Finish("completed")):
+                    self.router.handle(event)
+        return events
 
     def _fail(self, error: Any) -> None:
         """Take an error of the session; the server's own errors come as raw events."""

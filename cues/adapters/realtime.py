@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from cues.adapters._paced import PacedOptions, PacedWriter
+from cues.adapters._realtime_asides import Asides
 from cues.adapters._realtime_asking import Asking, response_id_of
 from cues.arrays import Samples
 from cues.signal.pcm import float_of_pcm16
-from stream.events import AudioDelta, Event, Finish, Interrupted, ToolCallEnd, ToolResult
+from stream.events import AudioDelta, Event, Finish, Interrupted, TextDelta, ToolCallEnd, ToolResult
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.realtime import RealtimeReader
 from stream.readers.options import kept
@@ -74,19 +75,21 @@ class RealtimeCues(PacedWriter):
         self._items: deque[SpokenItem] = deque(maxlen=64)
         self._n_pushed = 0
         self._is_answered = True  # whether the server answers at the end of the user's words, unasked
-        self._asking = Asking()
+        self._asking, self._asides = Asking(), Asides(options["tools"])
         self._response_id = ""  # of the latest audio; another response may end meanwhile, as one out of band
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
 
         PCM of 8 to 192 kHz is queued, other audio dropped; calls sound; at the user's words the speech fades out and
-        is truncated at the server.
+        is truncated at the server. A response out of band in text makes no sound.
         """
         fields = fields_of(_decoded(event))
         if self._is_over or not fields:
             return []
         kind = text_of(fields.get("type"))
+        if (aside := self._asides.reader_of(kind, fields)) is not None:
+            return self._take_aside(aside.feed(fields))
         if session := fields_of(fields.get("session")):
             self._is_answered = _creates_responses(session, self._is_answered)
         self._asking.note(kind, fields)  # at once: a barge-in waits for the socket, and a tool may end meanwhile
@@ -116,7 +119,8 @@ class RealtimeCues(PacedWriter):
         `response.create` waits for its end. Once the user has begun to speak, none is sent: the next response answers.
         `respond=False` wants no answer to this output.
         """
-        self.router.handle(ToolResult(tool_name="", tool_call_id=call_id, is_error=is_error, content=output))
+        if not self._asides.called(call_id):
+            self.router.handle(ToolResult(tool_name="", tool_call_id=call_id, is_error=is_error, content=output))
         if self._send is not None:
             item = {"type": "function_call_output", "call_id": call_id, "output": output}
             await self._send({"type": "conversation.item.create", "item": item})
@@ -161,10 +165,20 @@ class RealtimeCues(PacedWriter):
             case ToolCallEnd():
                 runs = told.status == "ok" and not told.told
                 self._asking.called(told.tool_call_id, response_id_of(fields), runs=runs)
+            case TextDelta():  # Text beside the audio is a transcript; no voice speaks this one.
+                self.router.alive()
+                if told.text.strip():
+                    self.router.written()
+                return
             case Interrupted():
                 await self.barge_in()
                 return
         self.router.handle(told)
+
+    def _take_aside(self, events: list[Event]) -> list[Event]:
+        """Take events of a response that nobody hears: no user waits for it, nor for its calls."""
+        self._asides.note(events)
+        return events
 
     def _speak(self, audio: AudioDelta, fields: Mapping[str, Any]) -> None:
         item_id, index = text_of(fields.get("item_id")), fields.get("content_index") or 0
@@ -204,10 +218,10 @@ def _creates_responses(session: Mapping[str, Any], so_far: bool) -> bool:
 
 
 def _decoded(event: Any) -> Any:
-    """An event of a package or a socket as a dictionary; `{}` if it is not one."""
+    """An event of a package or a socket as a dictionary of the fields that were sent; `{}` if it is not one."""
     if isinstance(event, str | bytes | bytearray):
         try:
             return json.loads(event)
         except (ValueError, RecursionError):
             return {}
-    return event.model_dump() if hasattr(event, "model_dump") else event
+    return event.model_dump(exclude_unset=True) if hasattr(event, "model_dump") else event

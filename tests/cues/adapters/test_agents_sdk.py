@@ -6,8 +6,9 @@ import pytest
 
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from tests.support.listening import steady_voice
-from tests.support.realtime_server import recorded, spoken
-from tests.support.talks.realtime import AgentsRealtimeTalk, RealtimeTalk
+from tests.support.realtime_server import recorded, renamed, spoken
+from tests.support.talks.realtime import CALL as MADE
+from tests.support.talks.realtime import AgentsRealtimeTalk, RealtimeTalk, script_of
 from tests.support.turn_matrix import TURNS, Call, Turn, check_silent_after, check_whole_turn, play
 
 TOOL_ROUND = recorded("openai-tool-round.jsonl")
@@ -41,3 +42,27 @@ def test_an_error_of_the_server_sounds_once(kind):
     script = [1.0, {"type": "error", "event_id": "e", "error": error}]
     heard, *_ = play(kind, TURNS["plain"], lasts_s=10.0, script=script)
     assert heard.cues == ("error",)
+
+
+def out_of_band(events):
+    """A recorded response in text, as one that no conversation gets."""
+    events = renamed(events, "aside")
+    return [{**e, "response": {**e["response"], "conversation_id": None}} if "response" in e else e for e in events]
+
+
+@pytest.mark.parametrize("kind", [RealtimeTalk, AgentsRealtimeTalk])
+def test_no_voice_is_awaited_after_a_response_out_of_band_in_text(kind):
+    begins = [n for n, event in enumerate(TOOL_ROUND) if event["type"] == "response.created"]
+    script = [0.5, *ANSWER, 6.0, *out_of_band(TOOL_ROUND[begins[1] :])]
+    heard, is_over, _ = play(kind, TURNS["plain"], lasts_s=60.0, script=script)
+    assert heard.cues == ()
+    assert is_over
+
+
+def test_a_call_out_of_band_sounds_where_the_sdk_runs_it_and_asks_for_an_answer():
+    turn = TURNS["slow voice"]
+    think_s, *call, asks = (script := script_of(turn))[: 2 + len(MADE)]
+    script[: 2 + len(MADE)] = think_s, *out_of_band(call), asks
+    heard, is_over, _ = play(AgentsRealtimeTalk, turn, lasts_s=30.0, script=script)
+    assert heard.cues == turn.cues
+    assert is_over

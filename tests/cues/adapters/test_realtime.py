@@ -9,6 +9,7 @@ import pytest
 from cues.adapters.realtime import RealtimeCues
 from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
 from tests.support.realtime_server import recorded, spoken
 from tests.support.turn_matrix import Played
@@ -490,3 +491,147 @@ def test_an_output_that_fails_closes_the_mixer_and_ends_who_waits():
         return voice.router.phase
 
     assert run_virtually(go) == "done"
+
+
+def sounded(voice):
+    return sorted((span.cue, span.start_samples, span.end_samples) for span in voice.router.spans)
+
+
+TODAY = {"modalities": "output_modalities", "text": "response.output_text"}
+BETA = {"modalities": "modalities", "text": "response.text"}
+
+
+def written(name, *pieces, conversation="c", names=TODAY, call="", status="completed"):
+    """The events of a response in text, and of a call if one is named."""
+    response = {"id": name, "conversation_id": conversation, names["modalities"]: ["text"], "output": []}
+    of = {"response_id": name, "item_id": f"item {name}", "output_index": 0, "content_index": 0}
+    yield {"type": "response.created", "response": {**response, "status": "in_progress"}}
+    for piece in pieces:
+        yield {"type": f"{names['text']}.delta", "delta": piece, **of}
+    yield {"type": f"{names['text']}.done", "text": "".join(pieces), **of}
+    yield from server_events("call", call, name) if call else ()
+    yield {"type": "response.done", "response": {**response, "status": status}}
+
+
+def aside(name="o", *pieces, **options):
+    return list(written(name, *(pieces or ("sup", "port")), conversation=None, **options))
+
+
+@pytest.mark.parametrize("names", [TODAY, BETA], ids=["today", "beta"])
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_after_an_answer_in_text_no_voice_is_awaited(names, is_asked):
+    async def script(voice, clock, sent):
+        await feed(voice, [SPEECH_STARTED, {"type": "input_audio_buffer.speech_stopped"}] if is_asked else [])
+        await feed(voice, written("r", "It is ", "dark.", names=names))
+        assert voice.router.is_over
+        await clock.sleep(70.0)
+
+    assert sounded(converse(script)[1]) == []
+
+
+@pytest.mark.parametrize("names", [TODAY, BETA], ids=["today", "beta"])
+def test_text_beside_a_call_and_after_its_result_changes_none_of_its_cues(names):
+    async def script(voice, clock, sent, words=True):
+        say = ("Let me look.",) if words else ()
+        await feed(voice, written("r", *say, names=names, call="a"))
+        await clock.sleep(6.0)
+        await voice.result("a", "ok")
+        await clock.sleep(1.0)
+        await feed(voice, written("s", "It is dark.", names=names))
+        assert voice.router.is_over
+        await clock.sleep(70.0)
+
+    async def without_words(*parts):
+        await script(*parts, words=False)
+
+    spans = [sounded(converse(each)[1]) for each in (script, without_words)]
+    assert spans[0] == spans[1]
+    assert [cue for cue, *_ in spans[0]] == ["success", "tool_call", "working"]
+
+
+SAID = list(answer("r", faded_tone(), "completed"))
+QUESTION = [SPEECH_STARTED, {"type": "input_audio_buffer.speech_stopped"}]
+ASIDES = {
+    "text": aside(),
+    "today's names, cut off": aside(status="incomplete"),
+    "the beta's names": aside(names=BETA),
+    "failed": aside(status="failed"),
+    "a call": aside(call="z"),
+    "a call that cannot be read": [*aside()[:-1], *server_events("bad", "z", "o"), aside()[-1]],
+}
+
+
+def steps_around(events):
+    """Steps of a talk, `None` where the aside's `events` may come at once; what it may come beside."""
+    named = [{**e, "response": {**e["response"], "conversation_id": "c"}} if "response" in e else e for e in SAID]
+    call = server_events("call", "a", "q")
+    return {
+        "alone": [None, 70.0],
+        "after an answer": [*QUESTION, *named, 3.0, None, 70.0],
+        "before an answer": [*QUESTION, 0.5, None, 6.0, *named, 70.0],
+        "within an answer": [*QUESTION, named[0], *events[:2], *named[1:4], *events[2:], *named[4:], 70.0],
+        "while an answer is heard": [*QUESTION, *named, 0.3, None, 70.0],
+        "while an answer is late": [*QUESTION, named[0], 0.5, None, 6.0, *named[1:], 70.0],
+        "while a tool runs": [
+            *(*QUESTION, *server_events("begin", "q", "q"), *call, *server_events("end", "q", "q")),
+            *(0.5, None, 6.0, "a", 1.0, *named, 70.0),
+        ],
+        "while a call is being written": [
+            *(*QUESTION, *server_events("begin", "q", "q"), call[0], *events[:2], 0.5, call[1]),
+            *(*events[2:], *server_events("end", "q", "q"), 1.0, "a", *named, 70.0),
+        ],
+    }
+
+
+@pytest.mark.parametrize("kind", ASIDES)
+@pytest.mark.parametrize("beside", steps_around([]))
+def test_a_response_out_of_band_in_text_changes_nothing_that_is_heard(kind, beside):
+    events = ASIDES[kind]
+
+    def talk(*, is_there):
+        async def script(voice, clock, sent):
+            for step in steps_around(events)[beside]:
+                if isinstance(step, float):
+                    await clock.sleep(step)
+                elif isinstance(step, str):
+                    await voice.result(step, "ok")
+                elif step is None or step in events:
+                    await feed(voice, (events if step is None else [step]) if is_there else ())
+                else:
+                    await voice.feed(step)
+            assert voice.router.is_over
+
+        played, voice, sent = converse(script)
+        return played.signal(), sounded(voice), sent
+
+    (heard, spans, sent), alone = talk(is_there=True), talk(is_there=False)
+    np.testing.assert_array_equal(heard, alone[0])
+    assert (spans, sent) == alone[1:]
+
+
+def test_a_response_out_of_band_is_returned_as_it_comes_and_its_call_may_have_a_result():
+    async def script(voice, clock, sent):
+        await feed(voice, [*server_events("begin", "r", "r"), server_events("call", "a", "r")[0]])
+        told = [event for each in aside("o", "sup", "port", call="z") for event in await voice.feed(each)]
+        call = ToolCallStart("look", "z"), ToolCallEnd("look", "z")
+        assert told == [TextDelta("sup"), TextDelta("port"), *call, Finish("completed")]
+        await voice.result("z", "no such folder", is_error=True, respond=False)
+        assert [event["item"]["call_id"] for _, event in sent] == ["z"]
+        assert await voice.feed(server_events("call", "a", "r")[1]) == [ToolCallEnd("look", "a")]
+        await voice.result("a", "ok")
+
+    assert [span.cue for span in converse(script)[1].router.spans] == ["tool_call", "success"]
+
+
+def test_an_answer_out_of_band_that_is_spoken_begins_a_turn_and_is_heard():
+    events = [{**e, "response": {**e["response"], "conversation_id": None}} if "response" in e else e for e in SAID]
+    events[0]["response"]["output_modalities"] = ["audio"]
+
+    async def script(voice, clock, sent):
+        await voice.feed(events[0])
+        assert voice.router.phase == "thinking"
+        await feed(voice, events[1:])
+        await clock.sleep(2.0)
+        assert voice.router.is_over
+
+    assert np.abs(converse(script)[0].signal()).max() == pytest.approx(0.4, abs=0.01)
