@@ -130,7 +130,7 @@ def _too_hot(samples: Samples, sample_rate: int) -> Found | None:
     peak_dbtp = measure(samples, sample_rate).true_peak_dbtp
     if peak_dbtp <= MAX_TRUE_PEAK_DBTP:
         return None
-    message = f"too loud: its true peak is {peak_dbtp:+.1f} dBTP; at most {MAX_TRUE_PEAK_DBTP:g} leave converters room"
+    message = f"too loud: its true peak is {peak_dbtp:+.2f} dBTP; at most {MAX_TRUE_PEAK_DBTP:g} leave converters room"
     return "too_loud", message, "export it 6 dB lower; the bank brings it to its level"
 
 

@@ -101,7 +101,7 @@ async def recording(
             sent = sendable(dict(request))
             kept = _recorded(url, sent, headers, response, bytes(body), reads=tuple(sizes), complete=complete)
             save_recording(kept, _next_file(folder, kept.kind))
-        except StreamError as error:  # the answer goes on without
+        except (StreamError, OSError) as error:  # the answer goes on without
             logger.warning("no recording: %s", error)
 
 

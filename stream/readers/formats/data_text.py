@@ -126,7 +126,10 @@ class _LastValue:
             if self._scanner.failed and self._pieces.size <= self._n_rescans:
                 held = self.take()  # a bracket of words may have hidden the value's
                 self._n_rescans -= len(held)
-                passed, text, at = passed + held[0], held[1:] + text[at:], 0
+                if len(held) > at:  # its beginning came earlier
+                    text, at = held + text[at:], len(held)
+                passed += held[0]
+                at -= len(held) - 1
             elif self._scanner.failed or at < len(text) or self._pieces.size > _MOST_HELD:
                 passed += self.take()
         return passed

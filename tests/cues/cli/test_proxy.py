@@ -325,6 +325,20 @@ def test_a_recording_is_kept_of_an_answer_that_breaks_off_and_never_written_over
     assert (tmp_path / "00001.request.json").read_text() == "{}"
 
 
+def test_an_answer_goes_on_although_the_folder_for_recordings_is_gone(tmp_path, caplog):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+
+    async def go():
+        served = http_answer(STREAM)
+        async with answers(served) as (upstream, _), proxy(upstream, record=folder) as url, package(url) as client:
+            folder.rmdir()
+            return await answered(await client.chat.completions.create(**QUESTION, stream=True))
+
+    assert run(go()) == REPAIRED
+    assert "no recording" in caplog.text
+
+
 def test_an_upstream_that_miscounts_its_chunks_is_not_quoted(caplog):
     served = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ndata\r\nsecret\r\n"
 
