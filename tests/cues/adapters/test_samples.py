@@ -126,9 +126,7 @@ class Device:
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated since 0.0.105:DeprecationWarning")  # within Pipecat
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # its open clients
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # its open clients
 def test_pipecats_program_for_the_loudspeakers_offers_its_tool_and_plays_the_cue(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyaudio", SimpleNamespace(PyAudio=Device, Stream=None))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
