@@ -62,10 +62,10 @@ class Recovery(Wrapper):
     """A source that asks again after an answer without text and calls.
 
     An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty, and
-    so does a call that the model only tells of, if no `ToolRunner(told="run")` runs it. A question with tools is
-    repeated once without them. If that answer is empty, too, or there were no tools, the fallback is tried; one that
-    ends with its tools' results and no word is asked once more, without tools. An answer with any content is never
-    repeated.
+    so does a call that the model only tells of, if no `ToolRunner(told="run")` runs it, and one in a runner's last
+    round, which offers no tools. A question with tools, or with their results, is repeated once without tools. If that
+    answer is empty, too, or it had neither, the fallback is tried; one that ends with its tools' results and no word is
+    asked once more, without tools. An answer with any content is never repeated.
 
     Parameters
     ----------
@@ -108,11 +108,12 @@ class Recovery(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, retries included."""
         check_known(fields)
-        first_s, end = 0.0, list[ServiceEvent]()
-        for number, (how, ask) in enumerate(self._ways(messages, tuple(tools or ()), fields), 1):
+        first_s, end, offered = 0.0, list[ServiceEvent](), tuple(tools or ())
+        calls_count = bool(offered) or not _has_results(messages)
+        for number, (how, ask) in enumerate(self._ways(messages, offered, fields), 1):
             if how:
                 yield AskedAgain(number, how)
-            attempt = _Attempt(self._now, runs_told=fields.get("told") == "run")
+            attempt = _Attempt(self._now, runs_told=fields.get("told") == "run", calls_count=calls_count)
             async with aclosing(attempt.watch(ask())) as events:
                 async for event in events:
                     yield event
@@ -132,7 +133,7 @@ class Recovery(Wrapper):
 
     def _record_first(self, messages: Sequence[Message], attempt: _Attempt) -> None:
         # A round that returns results is no question, but one that brings no answer fails the question.
-        if messages and (messages[-1].get("role") != "tool" or not attempt.ok):
+        if messages and (not attempt.ok or not _has_results(messages)):
             asked = sum(message.get("role") == "user" for message in messages)  # a greeting is no answer
             position: Position = "later_query" if asked > 1 else "first_query"
             self.attempts.record(self.model, position, ok=attempt.ok, seconds=attempt.seconds)
@@ -145,7 +146,7 @@ class Recovery(Wrapper):
         plain = fields.copy()
         plain.pop("tool_choice", None)
         ways: list[Any] = [(None, lambda: self._source.chat(messages, tools=tools, **fields))]
-        if self._retry and tools:
+        if self._retry and (tools or _has_results(messages)):
             direct = with_guidance(messages, DIRECT_ANSWER)
             ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
         if self._fallback is not None and fields.get("tool_choice") != "none":
@@ -180,6 +181,10 @@ class Recovery(Wrapper):
                     yield event
 
 
+def _has_results(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[-1].get("role") == "tool"
+
+
 class _Answer:
     """Whether words follow the results of tools."""
 
@@ -195,8 +200,8 @@ class _Answer:
 class _Attempt:
     """One answer; its end is held back while it is empty, because a retry may follow."""
 
-    def __init__(self, now: Callable[[], float], *, runs_told: bool) -> None:
-        self._now, self._start_s, self._runs_told = now, now(), runs_told
+    def __init__(self, now: Callable[[], float], *, runs_told: bool, calls_count: bool) -> None:
+        self._now, self._start_s, self._runs_told, self._calls_count = now, now(), runs_told, calls_count
         self.seconds = 0.0
         self.held: list[ServiceEvent] = []
         self.ok, self.empty = False, True
@@ -222,6 +227,6 @@ class _Attempt:
     def _has_content(self, event: ServiceEvent) -> bool:
         if isinstance(event, TextDelta):
             return bool(event.text.strip())
-        if not isinstance(event, ToolCallEnd):
+        if not isinstance(event, ToolCallEnd) or not self._calls_count:
             return False
         return event.status != "incomplete" and (self._runs_told or not event.told)

@@ -48,7 +48,9 @@ _NOT_TAKEN = (
 _ENDS = r"\b(?!['\"]?(\.\w|\[|, ?\d))"
 _AMOUNT = r"['\"`]?\b(none|minimal|low|medium|high|xhigh|max|true|false)\b['\"`]?"
 # A path into a tool, a message or a schema, where a property may be named as a field of ours is.
-_ELSEWHERE = r"\bproperties\b|\bschema for\b|\b(tools|functions|messages)\b['\"]?(\.\w|\[| ?->|, ?['\"]?\d)"
+_ELSEWHERE = (
+    r"['\"]properties['\"]|\bschema for\b|\b(tools|functions|messages)\b['\"]?(\.\d|\.\w+\.\w|\[| ?->|, ?['\"]?\d)"
+)
 # The server names the field: whatever it says of its value, without it the request may be taken. A model's name may
 # hold the word, too, as `kimi-k2-thinking` does.
 _CHOICE = r"\btool[_ ]?choice(param)?\b"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self, TypeAlias, get_type_hints
+from typing import Annotated, Any, Self, TypeAlias, get_type_hints
 
 from cues.extras import needed
 from stream.checks import check_number
@@ -132,9 +132,9 @@ class Tool:
     def of_function(cls, function: Callable[..., Any]) -> Self:
         """A tool from a function with type hints: its schema by pydantic, its description from the docstring.
 
-        `Annotated[str, "what it is"]` describes an argument. Calls convert the arguments to the hinted types. The
-        function may be a `functools.partial`, whose own arguments the model neither sees nor replaces, or an object to
-        call, whose tool has the name of its class.
+        `Annotated[str, "what it is"]` describes an argument, and so does pydantic's `Field(description=…)`. Calls
+        convert the arguments to the hinted types. The function may be a `functools.partial`, whose own arguments the
+        model neither sees nor replaces, or an object to call, whose tool has the name of its class.
 
         Raises
         ------
@@ -210,8 +210,8 @@ def _schema(name: str, function: Callable[..., Any], outer: partial[Any]) -> dic
             raise StreamTypeError(f"{name} takes {parameter}; a tool's arguments are passed by keyword")
         hint = hints.get(parameter.name, Any)
         words = [word for word in getattr(hint, "__metadata__", ()) if isinstance(word, str)]
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hint, pydantic.Field(default, description=words[0] if words else None))
+        described = Annotated[hint, pydantic.Field(description=words[0])] if words else hint
+        fields[parameter.name] = (described, ... if parameter.default is parameter.empty else parameter.default)
 
     class Untitled(GenerateJsonSchema):
         def field_title_should_be_set(self, _: Any) -> bool:

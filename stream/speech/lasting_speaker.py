@@ -8,6 +8,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -23,6 +24,11 @@ KEEP_ALIVE_S, IDLE_S = 5.0, 10.0
 ATTEMPTS = 2
 """How many speakers are tried for one text."""
 _FADE_SAMPLES = SAMPLE_RATE // 100
+
+
+def _keeps_phrases(speaker: Speaker | None) -> TypeGuard[PhraseSpeaker]:
+    """Whether a speaker knows which phrases it has spoken; one that iterates in its own way does not."""
+    return isinstance(speaker, PhraseSpeaker) and speaker.marks_phrases
 
 
 class LastingSpeaker:
@@ -68,7 +74,7 @@ class LastingSpeaker:
         async with self._sending:
             inner = await self._open()
             self._used_s = self._clock.now()
-            if not isinstance(inner, PhraseSpeaker):
+            if not _keeps_phrases(inner):
                 self._silent.append(text)
             await inner.send(text)
 
@@ -128,7 +134,7 @@ class LastingSpeaker:
                 yield Speech(end)
             # What has begun is not repeated: its rest is lost, and a session would wait for it.
             lost, n_lost = self._begun.strip() if has_marks else "", 0
-            if is_sounding and isinstance(inner, PhraseSpeaker):
+            if is_sounding and _keeps_phrases(inner):
                 lost, n_lost = next(iter(inner.unspoken()[0]), ""), 2
             self._begun = ""
             if lost:
@@ -147,7 +153,7 @@ class LastingSpeaker:
 
     def _unsaid(self) -> list[str | None]:
         """The text that another speaker would have to say; None where a phrase ends."""
-        if not isinstance(self._inner, PhraseSpeaker):
+        if not _keeps_phrases(self._inner):
             return self._silent.copy()
         phrases, held = self._inner.unspoken()
         return [part for phrase in phrases for part in (phrase, None)] + held
@@ -165,7 +171,7 @@ class LastingSpeaker:
                 text = "".join(part or " " for part in unsaid).strip()[:40]
                 raise SpeakerError(f"{self.name} failed {self._failures} times with {text!r}")
             inner = await self._open()
-            if not isinstance(inner, PhraseSpeaker):
+            if not _keeps_phrases(inner):
                 self._silent = unsaid.copy()
             for part in unsaid:
                 await (inner.flush() if part is None else inner.send(part))

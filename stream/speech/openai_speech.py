@@ -1,6 +1,7 @@
 """A speaker for any OpenAI-compatible `audio.speech` server (OpenAI, Kokoro-FastAPI, openedai-speech, …)."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from typing import Any
@@ -16,6 +17,8 @@ from stream.speech.speaker import PhraseSpeaker, Speech
 from stream.urls import server_url, shown_url
 
 __all__ = ["OpenAISpeaker"]
+
+logger = logging.getLogger(__name__)
 
 OPENAI, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 LONGEST_ERROR = 1 << 16
@@ -58,6 +61,7 @@ class OpenAISpeaker(PhraseSpeaker):
         self.name = f"{model} ({voice}) at {shown_url(base_url) if base_url else 'OpenAI'}"
         self._api_key, self._model, self._voice = header_value("api_key", api_key or ""), model, voice
         self._client: Any = None
+        self._has_spoken = False
 
     async def start(self) -> None:
         """Make the client; no request is sent before the first phrase."""
@@ -92,9 +96,13 @@ class OpenAISpeaker(PhraseSpeaker):
                                 np.frombuffer(held[:n_whole], dtype="<i2").astype(np.float32) / np.float32(32768.0)
                             )
                             held = held[n_whole:]
+                        self._has_spoken = self._has_spoken or has_spoken
                         if has_spoken or not any(map(str.isalnum, phrase)):
                             return
                         why, passes = "it has sent no sound", True  # as Kokoro-FastAPI does under load
+                        if wait_s is None and self._has_spoken:  # it cannot say this phrase
+                            logger.warning("%s has no sound for a phrase, which is left out", self.name)
+                            return
                     else:
                         why = f"HTTP {response.status_code}: {await _message(response)}"
                         passes = response.status_code in PASSING

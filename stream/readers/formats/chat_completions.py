@@ -50,7 +50,7 @@ class OpenAIReader(MessageReader):
         check_choice("repeats", repeats, ("by_index", "by_arguments"))
         self._order.by_arguments = repeats == "by_arguments"
         self._in_messages = False
-        self._details = ReasoningDetails()
+        self._details = ReasoningDetails(self._order.max_argument_chars)
         self._choices = Choices(self._order.max_argument_chars)
         self.waiting_ends = self._order.waiting_ends  # of calls that are complete, while an earlier one is open
         self.reads_one = False  # the first choice alone, as each one of several has a reader

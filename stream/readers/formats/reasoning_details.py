@@ -2,46 +2,63 @@
 
 from typing import Any
 
-from stream.readers.calls.values import fields_of, listed, plain
-from stream.readers.options import MOST_KEPT
+from stream.readers.calls.values import dumps, fields_of, listed, plain, text_of
+from stream.readers.text.scanner import Pieces
 
 __all__ = ["ReasoningDetails"]
 
+_BLOCK_COSTS = 1024  # characters: each one is some objects in memory
 _TEXT_OF: dict[Any, str] = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class ReasoningDetails:
     """The blocks of one answer. A text comes in parts with one index, and its signature may come last, without text.
 
+    Above `most` characters there are none: a server refuses those that lack something.
+
     Examples
     --------
-    >>> details = ReasoningDetails()
+    >>> details = ReasoningDetails(most=1 << 20)
     >>> details.add([{"type": "reasoning.text", "text": "I mu", "index": 0}])
     >>> details.add([{"type": "reasoning.text", "text": "st.", "index": 0, "signature": "Et8B"}])
     >>> details.take()
-    ({'type': 'reasoning.text', 'text': 'I must.', 'index': 0, 'signature': 'Et8B'},)
+    ({'type': 'reasoning.text', 'index': 0, 'signature': 'Et8B', 'text': 'I must.'},)
     """
 
-    def __init__(self) -> None:
-        self._blocks: list[tuple[dict[str, Any], list[str]]] = []  # and their texts
+    def __init__(self, most: int) -> None:
+        self._blocks: list[tuple[dict[str, Any], Pieces]] = []  # and their texts
+        self._most, self._n_chars = most, 0
 
     def add(self, parts: Any) -> None:
         """Take in parts of blocks as a chunk has them."""
-        for part in map(fields_of, listed(plain(parts))):
-            kind, index = part.get("type"), part.get("index")
-            name = _TEXT_OF.get(kind) if isinstance(kind, str) else None
-            known = [entry for entry in self._blocks[-2:] if entry[0].get("type") == kind] if name else []
-            block, texts = next((entry for entry in known if entry[0].get("index") == index), ({}, []))
-            if not block:
-                if len(self._blocks) == MOST_KEPT:
-                    return
-                self._blocks.append((block, texts))
-            block.update({key: value for key, value in part.items() if value is not None or key not in block})
-            if name and isinstance(part.get(name), str):
-                texts.append(part[name])
+        for part in map(dict, map(fields_of, listed(plain(parts)))):
+            kind = part.get("type")
+            name = _TEXT_OF.get(kind, "") if isinstance(kind, str) else ""
+            text = text_of(part.pop(name, "")) if name else ""
+            block, written = self._block_of(part) if name else self._new_block()
+            news = {key: value for key, value in part.items() if value is not None and block.get(key) != value}
+            self._n_chars += len(text) + (len(dumps(news)) if news else 0)
+            if self._n_chars > self._most:
+                self._blocks.clear()
+                return
+            block |= news
+            written.add(text)
+
+    def _block_of(self, part: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
+        """The block that a part of a text belongs to; those of several texts are not mixed."""
+        place = part.get("type"), part.get("index")
+        same = (entry for entry in self._blocks[-2:] if (entry[0].get("type"), entry[0].get("index")) == place)
+        return next(same, None) or self._new_block()
+
+    def _new_block(self) -> tuple[dict[str, Any], Pieces]:
+        self._n_chars += _BLOCK_COSTS
+        self._blocks.append(({}, Pieces(self._most)))
+        return self._blocks[-1]
 
     def take(self) -> tuple[dict[str, Any], ...]:
         """The blocks so far; forgets them."""
-        blocks = [block | ({_TEXT_OF[block["type"]]: "".join(texts)} if texts else {}) for block, texts in self._blocks]
+        found = ((block, written.text) for block, written in self._blocks)
+        blocks = tuple(block | ({_TEXT_OF[block["type"]]: text} if text else {}) for block, text in found)
         self._blocks.clear()
-        return tuple(blocks)
+        self._n_chars = 0
+        return blocks

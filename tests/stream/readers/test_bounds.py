@@ -143,6 +143,28 @@ def test_the_size_of_the_pieces_does_not_matter(shape, piece):
     assert most < 0.5 * MIB + 8 * piece
 
 
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {"type": "reasoning.text", "text": WORDS * 100, "index": 0},
+        {"type": "reasoning.encrypted", "data": WORDS * 100},
+        {"type": "reasoning.text", "text": "a"},
+    ],
+    ids=["a text", "blocks", "tokens"],
+)
+def test_blocks_of_reasoning_that_a_server_wants_back_are_bounded_and_dropped_above(detail):
+    def chunks(n):
+        return (chunk(reasoning_details=[{**detail, "index": detail.get("index", at % 1000)}]) for at in range(n))
+
+    reader = OpenAIReader(max_argument_chars=1 << 16)
+    most, _ = kept(reader, chunks(4000))
+    assert most < 0.5 * MIB
+    for n, is_kept in ((20, True), (4000, False)):
+        reader = OpenAIReader(max_argument_chars=1 << 16)
+        (finish,) = [*read_all(reader, [*chunks(n), {"choices": [{"delta": {}, "finish_reason": "stop"}]}])][-1:]
+        assert bool(finish.reasoning_details) is is_kept
+
+
 @pytest.mark.parametrize("reasoning", [True, False], ids=["passed on", "dropped"])
 @pytest.mark.parametrize("shape", ["reasoning", "harmony reasoning", "a marker and text"])
 def test_the_servers_readers_keep_as_little(shape, reasoning):

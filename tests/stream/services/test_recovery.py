@@ -175,6 +175,34 @@ def test_tool_choice_none_keeps_the_fallback_out_behind_tiers_too(question):
     assert ["web_search"] not in asked
 
 
+class AfterResults:
+    """A server that calls once, has no words after the result, and answers where it is told to do so directly."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self, last):
+        self.last = last
+
+    def answer(self, path, request):
+        is_direct = any(message["content"] == DIRECT_ANSWER for message in request["messages"])
+        steps = [["say", "Two files."]] if is_direct else CALLS if request.get("tools") else self.last
+        return says(steps).answer(path, request)
+
+
+CALLS = [["call", "list_directory", {"path": "."}]]
+
+
+@BOTH
+@pytest.mark.parametrize("last", [[["say", " "]], CALLS], ids=["white space", "a call"])
+def test_an_empty_last_round_of_a_runner_is_asked_again_too(endpoint, last):
+    def wrap(model):
+        return stream.ToolRunner(stream.services.Recovery(model), [tool("list_directory", lambda: "a, b")], rounds=1)
+
+    exchange = chat(AfterResults(last), endpoint=endpoint, wrap=wrap)
+    assert exchange.text.strip() == "Two files."
+    assert ["tools" in body for body in exchange.bodies] == [True, False, False]
+
+
 def test_where_no_tool_was_chosen_the_fallback_offers_none():
     fallback = stream.services.Fallback(load_tools=list)
     exchange = chat(

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import mcp.types
+import pydantic
 import pytest
 
 import stream
@@ -99,6 +100,20 @@ def test_a_function_with_type_hints_is_a_tool():
     assert properties["days"] == {"type": "integer", "default": 1}
     assert properties["mode"]["enum"] == ["short", "long"]
     assert "title" not in {*made.parameters, *properties["city"]}
+
+
+def test_pydantics_fields_describe_an_argument_too():
+    def speak(
+        lang: Annotated[str, pydantic.Field(description="its language", min_length=2)] = "en",
+        voice: str = pydantic.Field("low", description="a voice"),
+    ) -> str:
+        return f"{lang} {voice}"
+
+    made = stream.Tool.of(speak)
+    lang = {"type": "string", "default": "en", "description": "its language", "minLength": 2}
+    voice = {"type": "string", "default": "low", "description": "a voice"}
+    assert made.parameters["properties"] == {"lang": lang, "voice": voice}
+    assert made.function(lang="de") == "de low"
 
 
 def test_a_function_without_parameters_is_a_tool_where_nothing_else_was_imported():

@@ -158,16 +158,21 @@ def test_without_the_extra_espeak_says_how_to_get_it(monkeypatch):
 
 
 def _speak_from_server(body, *statuses, heads=None, kind=b"audio/pcm", words=("Hello.",), **environment):
-    """The speech of a server that answers each request with the next status, at last with 200, in odd pieces."""
-    left, size = [*statuses], 333 if len(body) < 1 << 20 else 1 << 20
+    """The speech of a server that answers each request with the next status, at last with 200, in odd pieces.
+
+    `body` may be a function that gives the next one.
+    """
+    left = [*statuses]
 
     async def serve(reader, writer):
         (heads if heads is not None else []).append(await reader.readuntil(b"\r\n\r\n"))
         status = left.pop(0) if left else b"200 OK"
         writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-type: " + kind + b"\r\nconnection: close\r\n\r\n")
+        data = body() if callable(body) else body
+        size = 333 if len(data) < 1 << 20 else 1 << 20
         with contextlib.suppress(ConnectionError):
-            for start in range(0, len(body), size):
-                writer.write(body[start : start + size])
+            for start in range(0, len(data), size):
+                writer.write(data[start : start + size])
                 await writer.drain()
                 _speak_from_server.n_sent = start + size
         writer.close()
@@ -231,6 +236,14 @@ def test_an_answer_without_sound_is_asked_for_again_if_there_is_a_word_to_say(mo
     assert len(heads) == 3
     samples, _ = _speak_from_server(b"", heads=heads, words=["...", " —"])
     assert len(samples) == 0
+
+
+def test_a_phrase_without_sound_amid_others_is_left_out(monkeypatch, caplog):
+    monkeypatch.setattr("stream.speech.openai_speech.RETRIES_S", (0.0, 0.0))
+    bodies = [bytes(4800), b"", b"", b"", bytes(2400)]
+    samples, _ = _speak_from_server(lambda: bodies.pop(0), words=["Hello.", " 今天。", " Bye."])
+    assert (len(samples), bodies) == (3600, [])
+    assert "no sound" in caplog.text
 
 
 def test_a_speaker_that_is_closed_while_it_waits_for_a_busy_server_is_a_speaker_error(monkeypatch):
