@@ -73,10 +73,22 @@ async def guarded_node(
             await given.aclose()
 
 
+def awaits_voice(model: Any) -> bool:
+    """Whether the latest answer of a guarded model has words whose voice has not begun."""
+    return isinstance(model, _GuardedLLM) and model.awaits_voice
+
+
+def voice_begins(model: Any) -> None:
+    """Note that the voice of a guarded model's answer has begun."""
+    if isinstance(model, _GuardedLLM):
+        model.awaits_voice = False
+
+
 class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
     def __init__(self, model: llm.LLM, start: Start) -> None:
         super().__init__()
         self._guarded, self._label, self._start = model, model.label, start
+        self.awaits_voice = False
         model.on("metrics_collected", self._pass_on_metrics)
 
     def _pass_on_metrics(self, *metrics: Any) -> None:
@@ -126,14 +138,17 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
     _genai_operation_name = None
 
     def __init__(self, owner: _GuardedLLM, model: llm.LLM, options: Any, start: Start, **own: Any) -> None:
-        self._model, self._options, self._start = model, options, start
+        self._owner, self._model, self._options, self._start = owner, model, options, start
         super().__init__(owner, **own)
 
     async def _run(self) -> None:
+        self._owner.awaits_voice = has_words = False
         once = replace(self._conn_options, max_retry=0)
         options = {"chat_ctx": self._chat_ctx, "tools": self._tools, "conn_options": once, **self._options}
         async with self._model.chat(**options) as chunks:
             async for chunk in guarded_node(chunks, self._tools, start=self._start):
+                if not has_words and isinstance(chunk, llm.ChatChunk) and chunk.delta:
+                    self._owner.awaits_voice = has_words = bool((chunk.delta.content or "").strip())
                 self._event_ch.send_nowait(chunk)
 
     async def _metrics_monitor_task(self, event_aiter: AsyncIterable[llm.ChatChunk]) -> None:

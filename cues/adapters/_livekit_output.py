@@ -60,6 +60,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._rate = rate
         self._paced = PacedCues(options, sample_rate=rate)
         self._paced.router.play_while(self._takes_frames)
+        self._paced.router.words_go_on(self._words_go_on)
         self._ahead = 2 * round(self._paced.lead_ms * rate / 1000.0)
         self._waiting: deque[NDArray[np.float32]] = deque()
         self._recent = np.zeros(0, dtype=np.float32)
@@ -71,6 +72,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._last_frames: list[NDArray[np.float32]] = []
         self._sink_has_sound, self._silent_from_s = False, 0.0
         self.on_gone: Callable[[], None] = lambda: None
+        self.awaits_words: Callable[[], bool] = lambda: False
 
     @property
     def sample_rate(self) -> int:
@@ -211,6 +213,15 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
     def _takes_frames(self) -> bool:
         """Whether a cue of now is heard now."""
         return self._task is not None and not (self._stopping or self._is_detached or self._is_blocked)
+
+    def _words_go_on(self) -> bool:
+        """Whether words are to be heard, or more of them are being made."""
+        if self.awaits_words():
+            return True
+        taken = self._n_fed - self._paced.pacer.queued_samples
+        return not self._paused and any(
+            segment.end > taken or not (segment.flushed or segment.interrupted) for segment in self._segments
+        )
 
     def _block(self) -> None:
         self._is_blocked = True

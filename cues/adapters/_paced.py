@@ -64,6 +64,8 @@ class PacedCues(PipelineCues):
         self.n_spoken = 0  # speech samples that were released
         self.loop: asyncio.AbstractEventLoop | None = None  # that waits
         self._news = asyncio.Event()
+        self._is_ended = True  # the utterance
+        self.router.words_go_on(self._words_go_on)
         self.router.spans.subscribe(lambda _: self.wake())
 
     def _new_pacer(self) -> cues.Pacer:
@@ -122,14 +124,20 @@ class PacedCues(PipelineCues):
         if self._fading:
             self._fading = False
             self.mixer.resume()  # Takes effect after the fade, which is all that is left of the old answer.
+        self._is_ended = False
         self.pacer.push(samples)
         self._news.set()
 
     def end(self) -> None:
         """End the utterance: its last samples need no more to follow."""
         self.push(self.rest_at_own_rate())
+        self._is_ended = True
         self.pacer.end()
         self.wake()
+
+    def _words_go_on(self) -> bool | None:
+        """Whether words are queued; whether an utterance that has not ended goes on is not known."""
+        return bool(self.pacer.queued_samples) or (False if self._is_ended else None)
 
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""

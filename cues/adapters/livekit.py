@@ -26,7 +26,7 @@ from livekit import rtc  # noqa: E402  (report a missing package)
 from livekit.agents import AgentTask  # noqa: E402
 from livekit.agents.voice import io  # noqa: E402
 
-from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402
+from cues.adapters._livekit_guard import awaits_voice, guarded, guarded_node, voice_begins  # noqa: E402
 from cues.adapters._livekit_input import DeafToCues  # noqa: E402
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
@@ -107,6 +107,7 @@ class SessionCues:
         _ATTACHED[session] = self
         for event, listener in self._listeners.items():
             session.on(event, listener)
+        self._output.awaits_words = self._awaits_words
         session.output.replace_audio_tail(self._output)
         if session.output.audio_enabled:
             self._output.start()
@@ -132,6 +133,15 @@ class SessionCues:
         if tail is not None and tail is not self._output:
             self.output.feed(tail)
             self._session.output.replace_audio_tail(self._output)
+
+    def _awaits_words(self) -> bool:
+        """Whether the model has written words whose voice has not begun, as far as the guard knows."""
+        is_thinking = self._session is not None and self._session.agent_state == "thinking"
+        return is_thinking and awaits_voice(self._model)
+
+    @property
+    def _model(self) -> Any:
+        return self._session.current_agent.llm or self._session.llm
 
     # The session's events.
 
@@ -204,7 +214,9 @@ class SessionCues:
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router
-        if event.new_state == "thinking":
+        if event.new_state == "speaking":
+            voice_begins(self._model)
+        elif event.new_state == "thinking":
             speech = self._session.current_speech
             if router.phase == "done" and not (speech is not None and (speech.done() or speech.interrupted)):
                 router.begin_turn()  # Else a tool of an interrupted turn is what runs.

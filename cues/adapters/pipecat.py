@@ -28,6 +28,8 @@ PIPECAT = require("pipecat")
 
 from pipecat.audio.mixers.base_audio_mixer import BaseAudioMixer  # noqa: E402  (report a missing package first)
 from pipecat.frames.frames import (  # noqa: E402
+    BotStartedSpeakingFrame,
+    BotStoppedSpeakingFrame,
     Frame,
     FunctionCallCancelFrame,
     FunctionCallInProgressFrame,
@@ -65,6 +67,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         self._cues, self._wrapped = pipeline_cues, wrap
         self._last = b""
         self._cut = self._is_dropped = False  # The speech is interrupted; the transport has dropped its queue.
+        self.is_speaking = False  # the transport, also in a pause of the speech
+        self.router.words_go_on(lambda: self.is_speaking or None)
 
     @property
     def router(self) -> CueRouter:
@@ -232,6 +236,8 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 router.alive()
                 if router.phase != "done" and frame.text.strip():
                     return [CueFrame(TextDelta(frame.text))]
+            case BotStartedSpeakingFrame() | BotStoppedSpeakingFrame():
+                self._mixer.is_speaking = isinstance(frame, BotStartedSpeakingFrame)
             case InterruptionFrame():
                 self._has_calls = False
                 self._drop_queued()

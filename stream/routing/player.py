@@ -88,10 +88,18 @@ class _Waiting(NamedTuple):
 
 
 class CuePlayer:
-    """Plays cues for events, and keeps those that sound or wait; parameters and attributes as in `CueRouter`."""
+    """Plays cues for events, and keeps those that sound or wait; parameters and attributes as in `CueRouter`.
+
+    `after_speech` is `WordsAhead.follow`, for a router that was told no `after_words`.
+    """
 
     def __init__(
-        self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int] | None
+        self,
+        bank: Mapping[str, Cue],
+        mixer: Mixer,
+        rules: CueRules,
+        now_samples: Callable[[], int] | None,
+        after_speech: Callable[[Callable[[int], None], bool], None],
     ) -> None:
         self._rules, self._given_clock = rules, now_samples
         self._clock: Callable[[], int] = lambda: self.mixer.position
@@ -102,6 +110,7 @@ class CuePlayer:
         self.stats = RouterStats()
         self.spans = Spans(mixer.sample_rate)
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
+        self._after_speech = after_speech
         self.on_played: Callable[[Played], None] | None = None
         self.is_heard: Callable[[], bool] = lambda: True
         self.use_mixer(bank, mixer)
@@ -177,11 +186,9 @@ class CuePlayer:
             onset = self.mixer.position
             voice = self._play(name, priority=priority)
             return None if voice is None else self._note(voice, Played(name, event, onset))
-        if placement == "after_words" and self.after_words is not None:
+        if placement == "after_words":
             turn = self._turn
-            self.after_words(lambda at: self._play_after_words(name, event, at, priority, turn))
-        elif is_speech:
-            self._play_after_words(name, event, self.mixer.position, priority, self._turn)
+            self._follow_words(lambda at: self._play_after_words(name, event, at, priority, turn), is_speech=is_speech)
         elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
             self._in_pause.append(_Waiting(voice, name, event))
         return None
@@ -252,6 +259,13 @@ class CuePlayer:
                 entry.voice.stop(fade_ms=fade_ms)
         self._sounding = [pair for pair in self._sounding if only is not None and pair[1].cue not in only]
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
+
+    def _follow_words(self, then: Callable[[int], None], *, is_speech: bool) -> None:
+        """Call `then` with the output sample at which the words before now end, once that is known."""
+        if self.after_words is not None:
+            self.after_words(then)
+        else:
+            self._after_speech(then, is_speech)
 
     def _play_after_words(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
         """Play a cue, unless the turn has ended or the cue was muted meanwhile."""

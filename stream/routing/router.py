@@ -38,6 +38,7 @@ from stream.routing.spans import Spans
 from stream.routing.tool_times import Took, ToolTimes
 from stream.routing.turn_state import Phase, TurnState
 from stream.routing.waiting_sound import WaitingSound
+from stream.routing.words_ahead import Output, WordsAhead
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
@@ -123,7 +124,8 @@ class CueRouter:
         self._declared = declared_names(tools)
         self._tools = KnownTools(self._declared, rules.server_tools)
         self._known = KnownInStream(self._tools)
-        self._player = CuePlayer(bank, mixer, rules, now_samples)
+        self._words = WordsAhead(self._output)
+        self._player = CuePlayer(bank, mixer, rules, now_samples, self._words.follow)
         self._turn = TurnState(self._next_word)
         self._calls = self._turn.calls
         self.times = ToolTimes() if times is None else times
@@ -207,6 +209,8 @@ class CueRouter:
     def _has_text(self, text: str) -> None:
         now_s = self._player.now_s
         self._turn.text()
+        if text:
+            self._words.text()
         self._silence.text(text, now_s)
         self._player.drop(words_in_s=self._silence.voice_left_s(now_s))
 
@@ -230,6 +234,10 @@ class CueRouter:
     def _next_word(self) -> int:
         """The first output sample at which speech of now can be heard."""
         return max(self._player.mixer.position, self._waiting.queued_until)
+
+    def _output(self) -> Output:
+        mixer = self._player.mixer
+        return Output(mixer, mixer.position + self._idle_samples(), self._waiting.queued_until)
 
     @_one_at_a_time
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
@@ -305,6 +313,14 @@ class CueRouter:
         self._waiting.queue(until)
 
     @_one_at_a_time
+    def words_go_on(self, go_on: Callable[[], bool | None]) -> None:
+        """Ask whoever speaks whether more words come, before a cue that follows them; `None` leaves it to the ear.
+
+        A phrase, and a cue placed after the words, then wait through a silence of up to 2 s; without an answer, 0.2 s.
+        """
+        self._words.go_on = go_on
+
+    @_one_at_a_time
     def written(self) -> None:
         """Note text that is shown and not spoken: it ends the wait for an answer, and no voice follows."""
         self._silence.called(self._player.now_s)
@@ -319,6 +335,7 @@ class CueRouter:
         `handle` and `speech` do so, too.
         """
         self._idle_samples()
+        self._words.poll()
         self._player.poll()
         self._waiting.publish()
         if self._waiting.sounds:
@@ -345,6 +362,7 @@ class CueRouter:
     def cancel(self) -> None:
         """End the turn: forget the calls under way and stop the waiting sound."""
         self._player.end_turn()
+        self._words.forget()
         self._calls.clear()
         self._turn.over()
         self._silence.cut()
@@ -366,10 +384,12 @@ class CueRouter:
         """
         if fade_ms is not None:
             self._player.end_turn()
+            self._words.forget()
         self._turn.over(is_open=self.waits)
         self._follow()
         if fade_ms is not None:
             self._player.silence(fade_ms)
+            self._waiting.queued_until = 0
 
     def sounded(self, within_ms: float = 200.0) -> bool:
         """Whether a cue was in the last `within_ms` of the output: to hold a voice detector or a recognizer."""
@@ -439,7 +459,7 @@ class CueRouter:
         ----------
         after_words : callable or None
             Takes a callback, and calls it with the output sample at which the words sent so far end, once that is
-            known. Without it a cue placed after the words waits for a pause.
+            known. Without it the router listens, and goes by `speech`, the text that it is told, and `words_go_on`.
         on_played : callable or None
             Gets every cue that sounds.
         now_samples : callable or None

@@ -4,6 +4,7 @@ import numpy as np
 
 import cues
 from stream.routing.router import CueRouter
+from tests.support.listening import steady_voice
 
 RATE = 24000
 
@@ -11,6 +12,13 @@ RATE = 24000
 def bank(*names, seconds=0.1):
     samples = np.sin(np.arange(round(seconds * RATE)) * 0.1).astype(np.float32) * np.float32(0.1)
     return {name: cues.Cue(name=name, samples=samples, sample_rate=RATE) for name in names}
+
+
+def spoken(name):
+    """A cue of two phrases."""
+    parts = [cues.Cue(name=name, samples=steady_voice(0.4, level=0.1), sample_rate=RATE) for _ in range(2)]
+    samples = np.concatenate([part.samples for part in parts])
+    return cues.Cue(name=name, samples=samples, sample_rate=RATE, phrases=tuple(parts))
 
 
 ALL = bank("tool_call", "agent", "error", "success", "working", "mine")

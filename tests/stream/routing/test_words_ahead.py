@@ -1,0 +1,175 @@
+"""Cues that follow the words, where no session knows when they end: tones placed after them, and phrases."""
+
+import numpy as np
+import pytest
+
+from stream import CueRules, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from tests.support.listening import new_clicks, steady_voice
+from tests.support.routing import ALL, RATE, Pipeline, spoken
+
+BREATH_S, QUIET_S, LATE_S = 0.25, 0.2, 2.0
+FRAME_S = 0.02
+TONES = CueRules(placement="after_words", working=None)
+PHRASES = CueRules(success=None, working=None)
+FAILED = ToolResult(tool_name="", tool_call_id="1", is_error=True, content="")
+
+
+SPOKEN = ALL | {name: spoken(name) for name in ("tool_call", "error")}
+KINDS = pytest.mark.parametrize(("bank", "rules"), [(ALL, TONES), (SPOKEN, PHRASES)], ids=["tone", "phrase"])
+
+
+class Talk(Pipeline):
+    """A pipeline whose speech, if it `tells`, is queued before the mixer and reported."""
+
+    def __init__(self, bank, rules, *, tells=True):
+        super().__init__(bank, rules=rules)
+        self._tells, self.said = tells, []
+        self.played = []
+        self.router.tell(on_played=self.played.append)
+
+    def say(self, speech):
+        for start in range(0, len(speech), 480):
+            if self._tells and speech.any():
+                self.router.speech(self.mixer.position + len(speech) - start)
+            super().say(speech[start : start + 480])
+            self.said.append(speech[start : start + 480])
+            self.router.poll()
+
+    def words(self, seconds):
+        self.say(steady_voice(seconds))
+
+    def call(self):
+        self.handle(ToolCallStart("look", "1"), ToolCallEnd("look", "1"))
+
+    def queue(self, seconds):
+        """Report words, and let the first frame of them be heard; the rest, to `say`."""
+        words = steady_voice(seconds)
+        self.router.speech(self.mixer.position + len(words))
+        super().say(words[:480])
+        self.said.append(words[:480])
+        return words[480:]
+
+    @property
+    def onsets(self):
+        return [(played.cue, round(played.onset_samples / RATE, 2)) for played in self.played]
+
+
+@KINDS
+@pytest.mark.parametrize("tells", [True, False], ids=["queue known", "by ear"])
+@pytest.mark.parametrize("fails", [False, True], ids=["called", "failed"])
+def test_a_cue_that_follows_the_words_sounds_once_they_end_and_never_over_them(bank, rules, tells, fails):
+    talk = Talk(bank, rules, tells=tells)
+    if fails:
+        talk.call()
+        talk.pass_s(3.0)
+        talk.played.clear()
+    began_s = talk.mixer.position / RATE
+    rest = talk.queue(4.0) if tells else steady_voice(4.0)
+    if not tells:
+        talk.say(rest[:960])
+        rest = rest[960:]
+    if fails:
+        talk.handle(FAILED)
+    else:
+        talk.call()
+    talk.say(rest)
+    talk.pass_s(2.0)
+    ((cue, onset_s),) = talk.onsets
+    assert cue == ("error" if fails else "tool_call")
+    assert 4.0 <= onset_s - began_s <= 4.0 + BREATH_S + FRAME_S
+    n = round(began_s * RATE)
+    assert np.array_equal(talk.out[n : n + 4 * RATE], np.concatenate(talk.said)[n : n + 4 * RATE])
+    assert not new_clicks(talk.out, np.concatenate(talk.said))
+
+
+@KINDS
+def test_without_words_on_their_way_it_comes_as_soon_as_before(bank, rules):
+    talk = Talk(bank, rules)
+    talk.words(1.0)
+    talk.pass_s(1.0)
+    talk.call()
+    talk.pass_s(1.0)
+    assert talk.onsets == [("tool_call", 2.0)]
+
+
+@KINDS
+@pytest.mark.parametrize("late_s", [0.5, 1.5])
+def test_words_whose_text_is_told_are_awaited(bank, rules, late_s):
+    talk = Talk(bank, rules)
+    talk.handle(TextDelta("Let me look."))
+    talk.call()
+    talk.pass_s(late_s)
+    talk.words(1.0)
+    talk.pass_s(1.0)
+    ((_, onset_s),) = talk.onsets
+    assert late_s + 1.0 <= onset_s <= late_s + 1.0 + BREATH_S + FRAME_S
+
+
+@KINDS
+def test_words_that_do_not_come_are_not_awaited_for_ever(bank, rules):
+    talk = Talk(bank, rules)
+    talk.handle(TextDelta("…"))
+    talk.call()
+    talk.pass_s(4.0)
+    assert talk.onsets == [("tool_call", pytest.approx(LATE_S, abs=2 * FRAME_S))]
+
+
+@KINDS
+def test_whoever_speaks_may_know_that_a_pause_is_none_of_its_ends(bank, rules):
+    talk, is_speaking = Talk(bank, rules, tells=False), [True]
+    talk.router.words_go_on(lambda: is_speaking[0] or None)
+    talk.words(1.0)
+    talk.call()
+    talk.pass_s(0.8)
+    talk.words(1.0)
+    is_speaking[0] = False
+    talk.pass_s(1.0)
+    ((_, onset_s),) = talk.onsets
+    assert 2.8 <= onset_s <= 2.8 + BREATH_S + FRAME_S
+
+
+def test_more_words_take_the_place_of_a_phrase_that_waits():
+    for tells in (True, False):
+        talk = Talk(SPOKEN, PHRASES, tells=tells)
+        rest = talk.queue(1.0) if tells else steady_voice(1.0)
+        talk.say(rest[:480])
+        talk.call()
+        talk.handle(TextDelta("Here it is."))
+        talk.say(np.append(rest[480:], steady_voice(1.0)))
+        talk.pass_s(2.0)
+        assert talk.onsets == []
+
+
+def test_a_tone_follows_the_words_before_it_and_not_the_answer_if_their_end_is_known():
+    talk = Talk(ALL, TONES)
+    rest = talk.queue(1.0)
+    talk.call()
+    talk.handle(TextDelta("Here it is."))
+    talk.say(rest)
+    talk.words(2.0)
+    assert talk.onsets == [("tool_call", 1.0)]
+
+
+@KINDS
+@pytest.mark.parametrize("end", ["barge_in", "hush", "cancel"])
+def test_nothing_of_a_turn_that_ends_follows_the_words(bank, rules, end):
+    talk = Talk(bank, rules)
+    rest = talk.queue(1.0)
+    talk.call()
+    getattr(talk.router, end)()
+    talk.say(rest)
+    talk.pass_s(1.0)
+    assert talk.onsets == []
+    talk.router.cancel()
+    assert not talk.mixer.active
+
+
+def test_a_loop_that_goes_by_the_mixer_does_not_end_before_what_follows_the_words():
+    talk = Talk(ALL, TONES)
+    rest = talk.queue(1.0)
+    talk.handle(StreamFailed("broken"))
+    talk.say(rest)
+    assert talk.mixer.active
+    while talk.mixer.active:
+        talk.pass_s(FRAME_S)
+    assert talk.onsets == [("error", pytest.approx(1.0 + QUIET_S, abs=FRAME_S))]
