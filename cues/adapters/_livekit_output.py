@@ -245,6 +245,8 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             self._recent = np.concatenate([self._recent, samples])[-2 * self._ahead :]
             self._end_if_flushed()
         self._end_if_flushed()
+        if (n_waiting := self._n_captured - self._n_fed) and not self._paused:
+            self._paced.router.speech(self._paced.mixer.position + pacer.queued_samples + n_waiting)
 
     def _longest_piece(self) -> int:
         """Most samples to give the pacer at once: up to the end of a segment, which the pacer must hear of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ __all__ = ["CuePlayer", "Played", "RouterStats"]
 FADE_MS = 30.0
 _BREATH_S = 0.25  # A phrase that follows words comes where a speaker would take a breath.
 _STALE_S = 2.0
+_HELD_OFF_S = 0.1  # Longer than a frame.
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,12 @@ class CuePlayer:
     def puts_off(self) -> bool:
         """Whether a cue waits for silence."""
         return self._put_off is not None and self._put_off.onset is None and not self._put_off.done
+
+    def hold_off(self) -> None:
+        """Let the cue that waits for silence wait on, as words are on their way; call it after each frame."""
+        voice, not_before = self._put_off, self.mixer.position + round(_HELD_OFF_S * self.mixer.sample_rate)
+        if voice is not None and voice.wait is not None and voice.wait.not_before < not_before:
+            voice.wait = replace(voice.wait, not_before=not_before)
 
     def drop(self, words_in_s: float = -inf) -> None:
         """Cancel the cue that waits for silence, unless the words are expected long enough after its onset.

@@ -45,6 +45,7 @@ __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
+_SOME_WORDS_S = 0.001  # Words of which nobody knows how many.
 _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
 
 
@@ -336,6 +337,8 @@ class CueRouter:
         """
         self._idle_samples()
         self._words.poll()
+        if self._player.puts_off and self._words.are_spoken():
+            self._player.hold_off()
         self._player.poll()
         self._waiting.publish()
         if self._waiting.sounds:
@@ -490,6 +493,8 @@ class CueRouter:
         running = [(self._usual(call.tool_name), now_s - call.began_s) for call in self._calls.awaited]
         queued = max(self._waiting.queued_until - player.mixer.position, 0)
         expected = self._silence.after(now_s, running, queued / player.mixer.sample_rate)
+        if not expected.speech_s and self._words.are_ahead():
+            expected = expected._replace(speech_s=_SOME_WORDS_S)
         return expected._replace(silence_s=0.0) if self._waiting.sounds else expected
 
     def _usual(self, tool_name: str) -> Took | None:

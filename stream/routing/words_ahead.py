@@ -72,13 +72,17 @@ class WordsAhead:
 
     def are_ahead(self) -> bool:
         """Whether words are on their way."""
+        mixer, now, _ = self._output()
+        if self._text_at is not None:
+            is_late = now - self._text_at >= _LONGEST_S * mixer.sample_rate
+            self._text_at = None if is_late or mixer.heard >= self._text_at else self._text_at
+        return self.are_spoken() or self._text_at is not None
+
+    def are_spoken(self) -> bool:
+        """Whether words are on their way from a voice that speaks."""
         (mixer, now, queued_until), go_on = self._output(), self.go_on()
         self._go_on_from = (now if self._go_on_from is None else self._go_on_from) if go_on else None
-        if self._text_at is not None and (
-            now - self._text_at >= _LONGEST_S * mixer.sample_rate or mixer.heard >= self._text_at
-        ):
-            self._text_at = None
-        if queued_until > mixer.position or self._text_at is not None:
+        if queued_until > mixer.position:
             return True
         if mixer.heard < 0 and not go_on:
             return False

@@ -21,14 +21,15 @@ from cues.adapters.realtime import RealtimeCues
 from stream.events import TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.rules import CueRules
 from tests.support import pipecat_pipeline
-from tests.support.listening import RATE, last_sound, new_clicks, steady_voice
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
 from tests.support.livekit_session import ListSink, ScriptedLLM, VoiceLikeTTS, call_of
 from tests.support.routing import spoken
 from tests.support.turn_matrix import Played
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 AFTER_WORDS = CueRules(placement="after_words", working=None, success=None)
-LATEST_S = 0.35  # after the words: a breath, or the silence that shows their end, and a frame or two
+AUDIBLE, FRAME_S = 10.0 ** (-50.0 / 20.0), 0.02
+LATEST_S = 0.4  # after the words: a breath, or the silence that shows their end, that of the voice, and a frame or two
 
 
 PHRASES = cues.load_bank("") | {name: spoken(name) for name in ("tool_call", "error")}
@@ -102,7 +103,15 @@ def test_in_pipecat_all_of_the_speech_is_heard_first_pauses_included(options, la
     assert last_sound(heard) > round(found[1][1] * RATE)
 
 
-def in_livekit(answer, *, fails=False, **options):
+def first_cue_after_words_s(heard, alone):
+    """How long after the words the first sound comes that is not theirs, and that they are whole."""
+    n = min(len(heard), len(alone))
+    at = int(np.flatnonzero(heard[:n] != alone[:n])[0])
+    assert not np.any(np.abs(alone[at : at + RATE]) > AUDIBLE)
+    return (at - last_sound(alone[:at], threshold=AUDIBLE)) / RATE
+
+
+def in_livekit(answer, *, runs_s=8.0, fails=False, **options):
     """The cues of a call, and what was heard."""
 
     async def go():
@@ -111,7 +120,7 @@ def in_livekit(answer, *, fails=False, **options):
         @function_tool
         async def look(text: str) -> str:
             """Look."""
-            await clock.sleep(0.3 if fails else 8.0)
+            await clock.sleep(runs_s)
             if fails:
                 raise ToolError("no")
             return text
@@ -134,18 +143,36 @@ def in_livekit(answer, *, fails=False, **options):
 @pytest.mark.parametrize("later_s", [0.0, 1.0], ids=["at once", "while they are heard"])
 def test_in_livekit_the_words_of_the_answer_are_heard_first(options, fails, later_s):
     words = "I will have a look at that for you right away, my friend. And then I will tell you. "
-    alone = in_livekit([words, later_s], fails=fails, rules=AFTER_WORDS, bank={})[1]
-    found, heard = in_livekit([words, later_s], fails=fails, **options)
+    runs_s = 0.3 if fails else 8.0
+    alone = in_livekit([words, later_s], runs_s=runs_s, fails=fails, rules=AFTER_WORDS, bank={})[1]
+    found, heard = in_livekit([words, later_s], runs_s=runs_s, fails=fails, **options)
     assert [cue for cue, _ in found] == (["tool_call", "error"] if fails else ["tool_call"])
-    at = round(found[0][1] * RATE)
-    end = last_sound(alone[:at])
-    assert end <= at <= end + LATEST_S * RATE
-    assert not np.any(alone[at : at + RATE // 2])
-    assert np.array_equal(heard[:at], alone[:at])
+    after_s = first_cue_after_words_s(heard, alone)
+    assert -FRAME_S <= after_s <= LATEST_S
 
 
-@pytest.mark.parametrize("options", [{"rules": AFTER_WORDS}, {"rules": SILENT, "bank": PHRASES}])
+@KINDS
 def test_in_livekit_a_call_without_words_sounds_as_soon_as_before(options):
-    found, _ = in_livekit([], **options)
+    found, heard = in_livekit([], **options)
     assert [cue for cue, _ in found] == ["tool_call"]
-    assert found[0][1] <= 0.25 + 0.04
+    assert first_sound(heard) / RATE <= 0.2 + (0.6 if "bank" in options else 0.05)
+
+
+@KINDS
+def test_in_livekit_a_failure_long_after_the_words_sounds_as_soon_as_before(options):
+    found, heard = in_livekit(["I look. "], runs_s=8.0, fails=True, **options)
+    assert [cue for cue, _ in found] == ["tool_call", "error"]
+    assert 8.2 <= 6.0 + first_sound(heard[6 * RATE :]) / RATE <= 8.2 + (0.6 if "bank" in options else 0.05)
+
+
+@pytest.mark.parametrize("usual_s", [8.0, None], ids=["a long tool", "a tool whose time is not known"])
+@pytest.mark.parametrize("later_s", [0.0, 1.0], ids=["at once", "while they are heard"])
+def test_in_livekit_a_call_of_the_normal_profile_does_not_sound_over_the_words_of_its_answer(usual_s, later_s):
+    words = "I will have a look at that for you right away, my friend. And then I will tell you. "
+    expected_s = () if usual_s is None else (("look", usual_s),)
+    rules = CueRules(profile="normal", expected_s=expected_s, working=None)
+    alone = in_livekit([words, later_s], rules=rules, bank={})[1]
+    found, heard = in_livekit([words, later_s], rules=rules)
+    assert [cue for cue, _ in found] == ["tool_call"]
+    after_s = first_cue_after_words_s(heard, alone)
+    assert after_s == pytest.approx(0.3 if usual_s else 1.2, abs=0.2)
