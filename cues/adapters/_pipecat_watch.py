@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from cues.adapters._pipecat_guard import CueFrame
-from stream.events import Event, ReasoningDelta, ToolCallEnd, ToolCallStart
+from stream.events import Event, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.formats.chat_completions import OpenAIReader
 from stream.repairing.chat import ChatRepair
 
@@ -124,6 +124,9 @@ def watch(llm: Any) -> Callable[[], None]:
                 # Pipecat joins a call that a server repeats with the first, and runs neither. Text is the guard's; a
                 # chunk without a delta is one that Pipecat does not read, such as the whole answer once more.
                 deltas = [choice.delta for choice in chunk.choices or () if choice.delta is not None]
+                if any(isinstance(event, TextDelta) and event.channel == "json" for event in events):
+                    for delta in deltas:  # data for a program, which Pipecat would speak
+                        delta.content = None
                 is_text = any(delta.content and not delta.tool_calls for delta in deltas)
                 for one in [chunk] if is_text or (chunk.choices and not deltas) else repair.feed(chunk):
                     response.note(one)

@@ -63,9 +63,9 @@ class Recovery(Wrapper):
 
     An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty, and
     so does a call that the model only tells of, if no `ToolRunner(told="run")` runs it, and one in a runner's last
-    round, which offers no tools. A question with tools, or with their results, is repeated once without tools. If that
-    answer is empty, too, or it had neither, the fallback is tried; one that ends with its tools' results and no word is
-    asked once more, without tools. An answer with any content is never repeated.
+    round, which offers no tools. The question is repeated once without tools; then, or at once if it had neither tools
+    nor results of them, the fallback is tried. One that ends with its tools' results and no word is asked once more,
+    without tools. An answer with any content is never repeated.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Recovery(Wrapper):
         plain = fields.copy()
         plain.pop("tool_choice", None)
         ways: list[Any] = [(None, lambda: self._source.chat(messages, tools=tools, **fields))]
-        if self._retry and (tools or _has_results(messages)):
+        if self._retry and (tools or _has_results(messages) or self._fallback is None):
             direct = with_guidance(messages, DIRECT_ANSWER)
             ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
         if self._fallback is not None and fields.get("tool_choice") != "none":

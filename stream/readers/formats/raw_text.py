@@ -48,7 +48,8 @@ class TextReader:
         reasoning: bool = True,
     ) -> None:
         self._order = CallOrder(max_argument_chars=max_argument_chars, reasoning=reasoning)
-        self._machine = TextMachine(self._order, table_for(declared_names(tools)), checked_start(start))
+        self._table, self._start = table_for(declared_names(tools)), checked_start(start)
+        self._machine = TextMachine(self._order, self._table, start)
         self._closed = False
 
     def feed(self, text: str) -> list[Event]:
@@ -74,6 +75,8 @@ class TextReader:
     def note_reasoning(self) -> None:
         """Note that reasoning came beside the text, before what comes next: tags around the words to speak count there.
 
+        The server parses thoughts, then, and from here on `start` is `"text"`.
+
         Raises
         ------
         StreamValueError
@@ -81,6 +84,11 @@ class TextReader:
         """
         if self._closed:
             raise StreamValueError("the reader is closed")
+        if self._start == "reasoning":
+            self._start = "text"
+            self._machine.close(was_cut=True)
+            self._machine = TextMachine(self._order, self._table, "text")
+            self._order.idle = False  # what was held comes with the next text
         self._machine.note_reasoning()
 
     def close(self, finish: str | None = "stop") -> list[Event]:

@@ -152,6 +152,12 @@ def test_in_pipecat_a_server_that_parses_thoughts_has_none_in_its_text():
     assert told.spoken == ANSWER
 
 
+@pytest.mark.parametrize("data", ['{"plan": [1, 2]}', BODY], ids=["a plan", "like a call"])
+def test_in_pipecat_text_that_the_server_marks_as_data_is_neither_spoken_nor_run(data):
+    told = ask(in_pipecat, data, behavior=Behavior(kind="json"))
+    assert (told.spoken, told.ran) == ("", [])
+
+
 @pytest.mark.parametrize("pipeline", [in_pipecat, in_livekit])
 def test_a_call_of_a_tool_that_was_not_offered_is_answered_by_the_framework(pipeline):
     told = ask(pipeline, BEFORE + tagged("Oslo", "get_whether"), ANSWER)

@@ -161,3 +161,14 @@ def test_a_reader_of_text_can_be_told_of_the_reasoning():
     reader.close()
     with pytest.raises(StreamValueError, match="the reader is closed"):
         reader.note_reasoning()
+
+
+@pytest.mark.parametrize("before", ["", "\n", "Hm."])
+def test_told_of_it_a_reader_takes_what_comes_next_for_text_also_if_the_prompt_opens_a_block(before, caplog):
+    reader = TextReader(start="reasoning")
+    events = reader.feed(before)
+    reader.note_reasoning()
+    events += [*reader.feed("Yes."), *reader.close()]
+    thought = [stream.ReasoningDelta(before)] if before else []
+    assert events == [*thought, stream.TextDelta("Yes."), stream.Finish("stop")]
+    assert caplog.text == ""

@@ -40,6 +40,19 @@ def test_the_question_is_asked_again_without_tools_and_told_to_be_answered_direc
     assert not exchange.of(EmptyToolCalls, StreamFailed)
 
 
+def test_a_question_without_tools_is_asked_again_too_if_there_is_no_fallback():
+    class Directly:
+        as_recorded, pages = False, {}
+
+        def answer(self, path, request):
+            is_direct = request["messages"][0]["content"] == DIRECT_ANSWER
+            return says([["say", "Four."]] if is_direct else [["say", " "]]).answer(path, request)
+
+    exchange = chat(Directly(), wrap=stream.services.Recovery)
+    assert exchange.text.strip() == "Four."
+    assert len(exchange.bodies) == 2
+
+
 def test_asking_again_can_be_switched_off_and_the_empty_answer_then_ends_the_stream():
     exchange = recovering("ollama-empty-tool-calls", retry=False)
     assert len(exchange.requests) == 1
