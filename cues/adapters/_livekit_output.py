@@ -220,7 +220,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             return True
         taken = self._n_fed - self._paced.pacer.queued_samples
         return not self._paused and any(
-            segment.end > taken or not (segment.flushed or segment.interrupted) for segment in self._segments
+            segment.end > taken or not (segment.flushed or segment.interrupted) for segment in tuple(self._segments)
         )
 
     def _block(self) -> None:

@@ -65,7 +65,7 @@ class PacedCues(PipelineCues):
         self.loop: asyncio.AbstractEventLoop | None = None  # that waits
         self._news = asyncio.Event()
         self._is_ended = True  # the utterance
-        self.router.words_go_on(self._words_go_on)
+        self.router.words_go_on(self.words_go_on)
         self.router.spans.subscribe(lambda _: self.wake())
 
     def _new_pacer(self) -> cues.Pacer:
@@ -135,7 +135,7 @@ class PacedCues(PipelineCues):
         self.pacer.end()
         self.wake()
 
-    def _words_go_on(self) -> bool | None:
+    def words_go_on(self) -> bool | None:
         """Whether words are queued; whether an utterance that has not ended goes on is not known."""
         return bool(self.pacer.queued_samples) or (False if self._is_ended else None)
 

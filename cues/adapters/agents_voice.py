@@ -55,6 +55,7 @@ class VoiceCues(PacedWriter):
     ) -> None:
         options["tools"] = kept(options.get("tools"))
         super().__init__(write, sample_rate=sample_rate, **options)
+        self.router.words_go_on(self._paced.words_go_on, follow_text=False)  # the SDK holds back those before a call
         self._tools, self._is_error = options["tools"], is_error
         self._runs: dict[int, RunResultStreaming] = {}  # by identity: they are not hashable
         self._plays: dict[StreamedAudioResult, asyncio.Timeout] = {}  # and what ends them

@@ -8,9 +8,12 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cues.errors import MixerClosedError
+from cues.mixing.state import PAUSE_MS
 from cues.mixing.voice import Wait
 from stream.events import StreamFailed
 from stream.routing.spans import Spans
+from stream.routing.turn_state import NEVER
+from stream.routing.words_ahead import Follower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -19,12 +22,14 @@ if TYPE_CHECKING:
     from stream.events import ServiceEvent
     from stream.routing.rules import CueRules, Placement
     from stream.routing.spans import Span
+    from stream.routing.words_ahead import WordsAhead
 
 __all__ = ["CuePlayer", "Played", "RouterStats"]
 
 FADE_MS = 30.0
 _BREATH_S = 0.25  # A phrase that follows words comes where a speaker would take a breath.
 _STALE_S = 2.0
+_LONGEST_WORDS_S = 20.0  # Without a pause.
 _HELD_OFF_S = 0.1  # Longer than a frame.
 
 
@@ -91,7 +96,7 @@ class _Waiting(NamedTuple):
 class CuePlayer:
     """Plays cues for events, and keeps those that sound or wait; parameters and attributes as in `CueRouter`.
 
-    `after_speech` is `WordsAhead.follow`, for a router that was told no `after_words`.
+    `words` tells when words end, for a router that was told no `after_words`.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class CuePlayer:
         mixer: Mixer,
         rules: CueRules,
         now_samples: Callable[[], int] | None,
-        after_speech: Callable[[Callable[[int], None], bool], None],
+        words: WordsAhead,
     ) -> None:
         self._rules, self._given_clock = rules, now_samples
         self._clock: Callable[[], int] = lambda: self.mixer.position
@@ -111,7 +116,7 @@ class CuePlayer:
         self.stats = RouterStats()
         self.spans = Spans(mixer.sample_rate)
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
-        self._after_speech = after_speech
+        self._words = words
         self.on_played: Callable[[Played], None] | None = None
         self.is_heard: Callable[[], bool] = lambda: True
         self.use_mixer(bank, mixer)
@@ -188,8 +193,7 @@ class CuePlayer:
             voice = self._play(name, priority=priority)
             return None if voice is None else self._note(voice, Played(name, event, onset))
         if placement == "after_words":
-            turn = self._turn
-            self._follow_words(lambda at: self._play_after_words(name, event, at, priority, turn), is_speech=is_speech)
+            self._follow_words(name, event, priority, is_speech=is_speech)
         elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
             self._in_pause.append(_Waiting(voice, name, event))
         return None
@@ -264,37 +268,42 @@ class CuePlayer:
         for entry in self._in_pause:
             if only is None or entry.cue in only:
                 entry.voice.stop(fade_ms=fade_ms)
+        self._words.drop(only)
         self._sounding = [pair for pair in self._sounding if only is not None and pair[1].cue not in only]
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
-    def _follow_words(self, then: Callable[[int], None], *, is_speech: bool) -> None:
-        """Call `then` with the output sample at which the words before now end, once that is known."""
+    def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:
+        """Play a cue where the words before now end, unless the turn has ended or the cue was muted meanwhile."""
+        turn = self._turn
+
+        def then(at: int, more_come: bool = False) -> None:
+            if turn == self._turn and not self.is_silent(name):
+                self._play_after_words(name, event, max(at, self.mixer.position), priority, more_come=more_come)
+
         if self.after_words is not None:
             self.after_words(then)
         else:
-            self._after_speech(then, is_speech)
+            self._words.follow(Follower(name, priority, is_speech, then))
 
-    def _play_after_words(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
-        """Play a cue, unless the turn has ended or the cue was muted meanwhile."""
-        if turn != self._turn or self.is_silent(name):
+    def _play_after_words(self, name: str, event: ServiceEvent, onset: int, priority: int, *, more_come: bool) -> None:
+        """Play a cue after the words, which end at `onset`; or in a pause of them, if more come."""
+        cue, rate = self.bank[name], self.mixer.sample_rate
+        if not (cue.phrases or more_come):
+            voice = self._play(name, at=onset, priority=priority)
+            if voice is not None:
+                self._note(voice, Played(name, event, onset, "after_words"))
             return
-        onset = max(at, self.mixer.position)
-        if (cue := self.bank[name]).phrases:
-            breath, stale = (round(seconds * self.mixer.sample_rate) for seconds in (_BREATH_S, _STALE_S))
-            longest = len(cue) * self.mixer.sample_rate // cue.sample_rate
-            wait = Wait(
-                patience=breath,
-                not_before=onset,
-                until_heard_from=onset + breath,  # more words take its place
-                begins_again=False,
-                give_up_at=onset + stale + longest,
-            )
-            if (voice := self._play(name, priority=priority, wait=wait)) is not None:
-                self._in_pause.append(_Waiting(voice, name, event))
-            return
-        voice = self._play(name, at=onset, priority=priority)
-        if voice is not None:
-            self._note(voice, Played(name, event, onset, "after_words"))
+        pause = round((_BREATH_S if cue.phrases else PAUSE_MS / 1000.0) * rate)
+        longest = len(cue) * rate // cue.sample_rate
+        wait = Wait(
+            patience=pause,
+            not_before=onset,
+            until_heard_from=NEVER if more_come else onset + pause,  # more words take a phrase's place
+            begins_again=False,
+            give_up_at=onset + round((_LONGEST_WORDS_S if more_come else _STALE_S) * rate) + longest,
+        )
+        if (voice := self._play(name, priority=priority, wait=wait)) is not None:
+            self._in_pause.append(_Waiting(voice, name, event))
 
     def _play(self, name: str, **options: Any) -> Voice | None:
         """Play a cue once; None after the mixer was closed, such as by a hangup."""

@@ -126,7 +126,7 @@ class CueRouter:
         self._tools = KnownTools(self._declared, rules.server_tools)
         self._known = KnownInStream(self._tools)
         self._words = WordsAhead(self._output)
-        self._player = CuePlayer(bank, mixer, rules, now_samples, self._words.follow)
+        self._player = CuePlayer(bank, mixer, rules, now_samples, self._words)
         self._turn = TurnState(self._next_word)
         self._calls = self._turn.calls
         self.times = ToolTimes() if times is None else times
@@ -171,7 +171,7 @@ class CueRouter:
 
         After the mixer was closed, such as by a hangup, nothing sounds any more.
         """
-        self.poll()
+        self._note_frames()
         self.alive()
         self._known.note(event)
         played = self._react(event)
@@ -238,7 +238,7 @@ class CueRouter:
 
     def _output(self) -> Output:
         mixer = self._player.mixer
-        return Output(mixer, mixer.position + self._idle_samples(), self._waiting.queued_until)
+        return Output(mixer, self._idle_samples(), self._waiting.queued_until)
 
     @_one_at_a_time
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
@@ -286,7 +286,7 @@ class CueRouter:
 
         `is_open` says whether events are still expected; by default the events themselves do.
         """
-        self.poll()
+        self._note_frames()
         limit_s, silent = self._limit(self._turn.is_open if is_open is None else is_open)
         silent_samples = self._player.now_samples() - self._active_at
         if self.limits is None or silent_samples <= limit_s * self._player.mixer.sample_rate:
@@ -310,16 +310,17 @@ class CueRouter:
 
         Speech that is heard ends the waiting sound by itself, because the mixer listens.
         """
-        self.poll()
+        self._note_frames()
         self._waiting.queue(until)
 
     @_one_at_a_time
-    def words_go_on(self, go_on: Callable[[], bool | None]) -> None:
+    def words_go_on(self, go_on: Callable[[], bool | None], *, follow_text: bool = True) -> None:
         """Ask whoever speaks whether more words come, before a cue that follows them; `None` leaves it to the ear.
 
         A phrase, and a cue placed after the words, then wait through a silence of up to 2 s; without an answer, 0.2 s.
+        They wait as long for the voice of a text, unless it does not `follow_text` soon.
         """
-        self._words.go_on = go_on
+        self._words.go_on, self._words.follow_text, self._words.is_polled = go_on, follow_text, True
 
     @_one_at_a_time
     def written(self) -> None:
@@ -333,8 +334,12 @@ class CueRouter:
     def poll(self) -> None:
         """Note cues that have started in a pause, and the answer's first word; call it after each frame.
 
-        `handle` and `speech` do so, too.
+        `handle` and `speech` do so, too, but what follows the words may then come late.
         """
+        self._words.is_polled = True
+        self._note_frames()
+
+    def _note_frames(self) -> None:
         self._idle_samples()
         self._words.poll()
         if self._player.puts_off and self._words.are_spoken():
@@ -354,7 +359,7 @@ class CueRouter:
         """Start a new turn, when the user has finished; no cue coalesces with the last turn's."""
         self._player.begin_turn()
         self._known = KnownInStream(self._tools)
-        self.poll()
+        self._note_frames()
         self.alive()
         self._turn.question()
         self._silence.cut()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,108 +13,130 @@ from cues.mixing.voice import Wait
 from stream.routing.turn_state import NEVER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from cues import Mixer, Voice
 
-__all__ = ["Output", "WordsAhead"]
+__all__ = ["Follower", "Output", "WordsAhead"]
 
 _SPEECH_END_S = 0.2  # A voice of which nobody knows more has finished after this silence.
 _LONGEST_S = 2.0  # Of a silence before words that are announced.
 
 
 class Output(NamedTuple):
-    """The mixer; its position and, in samples, how long it has stood still since; up to where speech is queued."""
+    """The mixer; in samples, how long it has stood still, and up to where speech is queued."""
 
     mixer: Mixer
-    now: int
+    idle: int
     queued_until: int
 
+    def since(self, mark: Mark) -> int:
+        """The samples since a mark; what passed while the output stood still counts."""
+        return self.mixer.position - mark.position + max(0, self.idle - mark.idle)
 
-class _Follower(NamedTuple):
-    """What follows the words; `hold` is a silence that waits, so that frames are due until then."""
 
-    then: Callable[[int], None]
+class Mark(NamedTuple):
+    """A moment: the mixer's position, and how long it had stood still, samples."""
+
+    position: int
+    idle: int
+
+
+class Follower(NamedTuple):
+    """A cue that follows the words.
+
+    `then` gets the output sample at which they end, and whether more of them come after it.
+    """
+
+    cue: str
+    priority: int
     is_speech: bool
-    hold: Voice
+    then: Callable[[int, bool], None]
 
 
 class WordsAhead:
     """Calls back when the words that are on their way have been heard.
 
     That are those that are queued or heard, those of which `go_on` knows, and for a while those of a text without a
-    sound. `go_on` returns whether more words come; `None` if only listening shows it.
+    sound. `go_on` returns whether more words come; `None` if only listening shows it. One cue follows the words, the
+    latest of those with the highest priority. If nobody calls `poll` after each frame, `is_polled` is false, and none
+    can.
     """
 
     def __init__(self, output: Callable[[], Output]) -> None:
         self._output = output
         self.go_on: Callable[[], bool | None] = lambda: None
-        self._followers: list[_Follower] = []
-        self._go_on_from: int | None = None
-        self._text_at: int | None = None
+        self.follow_text = True  # whether a voice speaks a text soon
+        self.is_polled = False
+        self._follower: Follower | None = None
+        self._hold: Voice | None = None  # a silence that waits, so that frames are due until then
+        self._going_on: Mark | None = None
+        self._text: Mark | None = None
 
     def forget(self) -> None:
         """Drop what waits, and await no words: the turn has ended."""
-        self._go_on_from = self._text_at = None
+        self._going_on = self._text = None
         self._take()
 
+    def drop(self, cues: Collection[str] | None = None) -> None:
+        """Drop what waits if it is one of these cues; `None` is any."""
+        if self._follower is not None and (cues is None or self._follower.cue in cues):
+            self._take()
+
     def text(self) -> None:
-        """Note text: what waits follows the words before it; where their end is not known, a phrase is dropped."""
-        mixer, now, queued_until = self._output()
-        if not self.are_ahead():
-            self._text_at = now
-        if queued_until > mixer.position:
-            for follower in self._take():
-                follower.then(queued_until)
-        for follower in self._followers:
-            if follower.is_speech:
-                follower.hold.stop()
-        self._followers = [follower for follower in self._followers if not follower.is_speech]
+        """Note text: a tone that waits takes the next pause, and a phrase gives way."""
+        mixer, idle, queued_until = self._output()
+        if self.follow_text and not self.are_ahead():
+            self._text = Mark(mixer.position, idle)
+        if (follower := self._take()) is not None and not follower.is_speech:
+            follower.then(max(queued_until, mixer.position), True)
 
     def are_ahead(self) -> bool:
         """Whether words are on their way."""
-        mixer, now, _ = self._output()
-        if self._text_at is not None:
-            is_late = now - self._text_at >= _LONGEST_S * mixer.sample_rate
-            self._text_at = None if is_late or mixer.heard >= self._text_at else self._text_at
-        return self.are_spoken() or self._text_at is not None
+        output = self._output()
+        if self._text is not None:
+            is_late = output.since(self._text) >= _LONGEST_S * output.mixer.sample_rate
+            self._text = None if is_late or output.mixer.heard >= self._text.position else self._text
+        return self.are_spoken() or self._text is not None
 
     def are_spoken(self) -> bool:
         """Whether words are on their way from a voice that speaks."""
-        (mixer, now, queued_until), go_on = self._output(), self.go_on()
-        self._go_on_from = (now if self._go_on_from is None else self._go_on_from) if go_on else None
+        output, go_on = self._output(), self.go_on()
+        mixer, idle, queued_until = output
+        self._going_on = (self._going_on or Mark(mixer.position, idle)) if go_on else None
         if queued_until > mixer.position:
             return True
         if mixer.heard < 0 and not go_on:
             return False
-        silence = now - max(mixer.heard, queued_until, self._go_on_from or 0)
+        silence = mixer.position - max(mixer.heard, queued_until) + idle
+        if self._going_on is not None:
+            silence = min(silence, output.since(self._going_on))
         longest_s = {True: _LONGEST_S, None: _SPEECH_END_S, False: 0.0}[go_on]
         return silence < longest_s * mixer.sample_rate
 
-    def follow(self, then: Callable[[int], None], is_speech: bool) -> None:
-        """Call `then` with the output sample at which the words end, once that is known; at once without words."""
-        mixer, _, _ = self._output()
-        if not self.are_ahead():
-            then(mixer.position)
-            return
-        silence = Cue(name="silence", samples=np.zeros(1, dtype=np.float32), sample_rate=mixer.sample_rate)
-        try:
-            hold = mixer.play(silence, loop=False, wait=Wait(not_before=NEVER))
-        except MixerClosedError:
-            return
-        self._followers.append(_Follower(then, is_speech, hold))
+    def follow(self, follower: Follower) -> None:
+        """Have a cue follow the words; at once without words, or into the next pause if nobody polls."""
+        mixer, _, queued_until = self._output()
+        if not self.is_polled or not self.are_ahead():
+            follower.then(max(queued_until, mixer.position), self.are_ahead())
+        elif self._follower is None:
+            silence = Cue(name="silence", samples=np.zeros(1, dtype=np.float32), sample_rate=mixer.sample_rate)
+            with contextlib.suppress(MixerClosedError):
+                self._hold = mixer.play(silence, loop=False, wait=Wait(not_before=NEVER))
+                self._follower = follower
+        elif follower.priority >= self._follower.priority:
+            self._follower = follower
 
     def poll(self) -> None:
-        """After each frame: look whether the words have ended."""
-        is_open = self._followers or self._go_on_from is not None
-        if is_open and not self.are_ahead():
-            mixer, _, _ = self._output()
-            for follower in self._take():
-                follower.then(mixer.position)
+        """Look whether the words have ended."""
+        is_open = self._follower is not None or self._going_on is not None
+        if is_open and not self.are_ahead() and (follower := self._take()) is not None:
+            follower.then(self._output().mixer.position, False)
 
-    def _take(self) -> list[_Follower]:
+    def _take(self) -> Follower | None:
         """What waits, which waits no longer."""
-        followers, self._followers = self._followers, []
-        for follower in followers:
-            follower.hold.stop()
-        return followers
+        follower, self._follower = self._follower, None
+        if self._hold is not None:
+            self._hold.stop()
+            self._hold = None
+        return follower

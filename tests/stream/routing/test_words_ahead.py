@@ -26,6 +26,7 @@ class Talk(Pipeline):
         self._tells, self.said = tells, []
         self.played = []
         self.router.tell(on_played=self.played.append)
+        self.router.poll()
 
     def say(self, speech):
         for start in range(0, len(speech), 480):
@@ -140,14 +141,81 @@ def test_more_words_take_the_place_of_a_phrase_that_waits():
         assert talk.onsets == []
 
 
-def test_a_tone_follows_the_words_before_it_and_not_the_answer_if_their_end_is_known():
+@pytest.mark.parametrize("pause_s", [0.0, 0.1, 0.4])
+def test_before_an_answer_that_follows_a_tone_takes_the_first_pause(pause_s):
     talk = Talk(ALL, TONES)
     rest = talk.queue(1.0)
     talk.call()
     talk.handle(TextDelta("Here it is."))
+    talk.say(np.concatenate([rest, np.zeros(round(pause_s * RATE), np.float32), steady_voice(2.0)]))
+    talk.pass_s(1.0)
+    assert talk.onsets == [("tool_call", pytest.approx(3.08 if pause_s == 0.0 else 1.08, abs=FRAME_S))]
+
+
+@pytest.mark.parametrize("idle_s", [0.0, 5.0, 30.0])
+@KINDS
+def test_time_in_which_the_output_stood_still_before_a_text_is_no_silence_after_it(bank, rules, idle_s):
+    talk = Talk(bank, rules)
+    now = [0]
+    talk.router.tell(on_played=talk.played.append, now_samples=lambda: now[0])
+    say = talk.say
+
+    def on_clock(speech):
+        for start in range(0, len(speech), 480):
+            say(speech[start : start + 480])
+            now[0] += 480
+
+    talk.say = on_clock
+    talk.words(1.0)
+    now[0] += round(idle_s * RATE)
+    talk.handle(TextDelta("Let me look."))
+    talk.words(1.0)
+    talk.pass_s(0.5)
+    talk.call()
+    talk.pass_s(1.0)
+    assert talk.onsets == [("tool_call", 2.5)]
+
+
+@pytest.mark.parametrize(("last", "wanted"), [(FAILED, "error"), (None, "tool_call")], ids=["failed", "called"])
+def test_of_several_that_follow_the_same_words_the_most_important_and_latest_sounds(last, wanted):
+    talk = Talk(ALL, TONES)
+    rest = talk.queue(1.0)
+    talk.call()
+    if last:
+        talk.handle(last)
+        talk.handle(ToolCallStart("look", "2"))
     talk.say(rest)
-    talk.words(2.0)
-    assert talk.onsets == [("tool_call", 1.0)]
+    talk.pass_s(1.0)
+    assert [cue for cue, _ in talk.onsets] == [wanted]
+
+
+@KINDS
+def test_a_cue_that_was_muted_while_it_waited_for_the_words_does_not_sound_later(bank, rules):
+    talk = Talk(bank, rules)
+    rest = talk.queue(1.0)
+    talk.call()
+    talk.router.muted = True
+    talk.router.muted = False
+    talk.say(rest)
+    talk.pass_s(1.0)
+    assert talk.onsets == []
+
+
+@KINDS
+@pytest.mark.parametrize("text", [True, False])
+def test_a_loop_that_never_polls_hears_them_after_the_words_too(bank, rules, text):
+    loop = Pipeline(bank, rules=rules)
+    if text:
+        loop.handle(TextDelta("Let me look."))
+    words = steady_voice(2.0)
+    loop.say(words[:RATE])
+    loop.handle(ToolCallStart("look", "1"), ToolCallEnd("look", "1"))
+    loop.say(words[RATE:])
+    loop.pass_s(1.0)
+    onset_s = np.flatnonzero(np.abs(loop.out[2 * RATE :]) > 0.001)[0] / RATE
+    assert np.array_equal(loop.out[: 2 * RATE], words)
+    assert onset_s <= BREATH_S + FRAME_S
+    assert not loop.mixer.active or "working" in bank
 
 
 @KINDS
