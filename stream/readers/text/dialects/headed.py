@@ -16,13 +16,14 @@ from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
 __all__ = ["CUT_IN_SEPARATOR", "NUMBER", "ROWS"]
 
-_NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
-CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
+# After white space a brace counts if it begins JSON.
+_NAMED = Shape(SPACE, NAME, (["{"], [SPACE, (["[ARGS]"], ["[CALL_ID]"], ["{", SPACE, '"'], ["{", SPACE, "}"])]))
+CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\s*\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
 _NUMBERED = Shape(SPACE, NAME, SPACE, (['{"'], ["{}"]))
 _BRACES = Shape(SPACE, "call:", NAME, "{")
 _BRACES_ALONE = Shape(Run(""), NAME, "{")
 
-_CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
+_CALL_ID = Shape(SPACE, "[CALL_ID]", SPACE, Run(r"[^\[\]{}\s]{1,128}"), SPACE, (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
 NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
 _TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
@@ -35,8 +36,8 @@ def _read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[N
     draft = parser.call(match.group(2))
     identity = yield from parser.test(_CALL_ID)
     if identity:
-        parser.take(identity[1].end(1) - parser.position)
-        draft.call.id = identity[1].group(1)
+        parser.take(identity[1].end(3) - parser.position)
+        draft.call.id = identity[1].group(3)
     yield from parser.accept("[ARGS]")
     yield from parser.json_arguments(draft)
 
