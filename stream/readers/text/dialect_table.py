@@ -72,7 +72,7 @@ def _family(marker: str) -> Dialect | None:
         xml_calls.FUNCTIONS,
     )
     if not tag.word.endswith("s"):
-        heads += (json_calls.NAMED, xml_calls.KEYED, pythonic.PARENTHESES, harmony.HEADER)
+        heads += (json_calls.NAMED, *xml_calls.KEYED, pythonic.PARENTHESES, harmony.HEADER)
     elif marker == "<function_calls>":
         heads += (pythonic.LINES,)
     return row(heads=heads, closers=(tag.closer,), wraps=True)

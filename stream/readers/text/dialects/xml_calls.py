@@ -49,6 +49,8 @@ _KEY_TAGS = words("arg_key", "tool_sep")
 _KEYED = Shape(
     Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", (["/", PREFIX, words(*BLOCKS)], [PREFIX, _KEY_TAGS])
 )
+# A blank before the name counts only before a key: `<tool> hammer </tool>` is another language's.
+_KEYED_BEHIND_BLANK = Shape(Run(r"[ \t]{1,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", PREFIX, _KEY_TAGS)
 _KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
@@ -350,7 +352,7 @@ def _keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
 
 
 # Heads of tags that are known by their shape.
-INSIDE, KEYED = (_INSIDE, _read_inside), (_KEYED, _keyed)
+INSIDE, KEYED = (_INSIDE, _read_inside), ((_KEYED, _keyed), (_KEYED_BEHIND_BLANK, _keyed))
 FUNCTIONS = (_FUNCTIONS_INSIDE, _read_functions)
 WITH_ATTRIBUTES = (
     Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, *_FENCED], [SPACE, "<", PREFIX, _PARAMETER])),
