@@ -15,7 +15,7 @@ from cues.adapters.agents_sdk import is_failure, result_of
 from cues.signal.pcm import float_of_pcm16
 from stream.events import Event, StreamFailed, TextDelta
 from stream.readers.formats.responses import ResponsesReader
-from stream.readers.options import kept
+from stream.readers.options import Tools, kept
 
 from agents import Agent, RunResultStreaming, Runner  # isort: skip  # `agents_sdk` has reported a missing package
 from agents.voice import StreamedAudioResult, VoiceWorkflowBase  # isort: skip
@@ -72,11 +72,11 @@ class VoiceCues(PacedWriter):
         """The text of a streamed run, as `VoiceWorkflowHelper.stream_text_from` gives it; its calls sound."""
         if self.router.phase == "done":
             self.router.begin_turn()
-        self._runs[id(run)], reader = run, ResponsesReader(self._tools)
+        self._runs[id(run)], reader = run, ResponsesReader(self._tools_of(run))
         try:
             async for event in run.stream_events():
                 if event.type == "raw_response_event" and event.data.type == "response.created":
-                    reader = ResponsesReader(self._tools)
+                    reader = ResponsesReader(self._tools_of(run))
                 for told in self._read(event, reader):
                     self.router.handle(told)
                     if isinstance(told, TextDelta) and told.channel != "json":
@@ -84,6 +84,11 @@ class VoiceCues(PacedWriter):
             self.router.end_stream()  # also if a tool's output is the final one
         finally:
             del self._runs[id(run)]
+
+    def _tools_of(self, run: RunResultStreaming) -> Tools:
+        """The tools that were declared, else those of the agent, if all of them are known."""
+        agent = run.last_agent
+        return self._tools if self._tools is not None or agent.mcp_servers else [tool.name for tool in agent.tools]
 
     def _read(self, event: Any, reader: ResponsesReader) -> list[Event]:
         if event.type == "raw_response_event":

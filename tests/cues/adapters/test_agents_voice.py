@@ -126,6 +126,15 @@ def test_words_before_a_call_are_spoken_and_do_not_end_the_turn():
     assert last_sound(heard) > len(SHORT) + RATE
 
 
+@pytest.mark.parametrize("api", MODELS)
+def test_an_example_of_a_call_of_another_tool_is_heard_as_it_is_written(api):
+    example = 'Send this:\n```json\n{"name": "create_user", "arguments": {"age": 30}}\n```\nThat is all.'
+    tts = voice_of(*[SHORT] * 5)
+    _, sounded, _ = converse(answer, [["say", example]], api=api, tts=tts)
+    assert sounded == []
+    assert "create_user" in " ".join(call.text for call in tts.calls)
+
+
 @pytest.mark.parametrize("keeps", [False, True], ids=["the workflow", "a session"])
 def test_the_conversation_is_kept_once(keeps):
     async def three(pipeline, voice, clock):
