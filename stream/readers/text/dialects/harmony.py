@@ -24,9 +24,9 @@ _MESSAGE_END = marker_pattern(*_MESSAGE_ENDS)
 _LONGEST_HEADER = 256
 
 
-def _read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+def _read_message(parser: Parser, row: Dialect, size: int, begun: str = "") -> Reading[None]:
     """Read a message's header, and its body unless that is spoken: then it is text like any other."""
-    header = normalize(parser.take(size))
+    header = begun + normalize(parser.take(size))
     parser.commit()
     draft: Draft | None = None
     while True:
@@ -102,7 +102,14 @@ _TO_TOOL: list[Part] = [
 ]
 _ADDRESSED_CALL = Shape("assistant", Run(r"\s{1,4}"), *_TO_TOOL)
 _MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>"])
-_ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?"), _MARK)
+_TO_ANYONE: list[Part] = ["to=", Run(r"[^\s<>]{1,64}"), Run(r"(?: [a-z]{0,16})?")]
+_BODY_MARK = (["<|message|>"], ["<|channel|>"], ["<|constrain|>", Run(r"[a-z]{1,16}"), _GAP, "<|message|>"])
+_FROM_CHANNEL: list[list[Part]] = [[word, _GAP, (["<|message|>"], [*_TO_ANYONE, _BODY_MARK])] for word in _CHANNELS]
+# A server, or the prompt, has kept the first tokens: a mark tells such an answer from words.
+_FIRST_MISSING = (
+    Shape(Run(" ?"), *_TO_ANYONE, _MARK),
+    Shape((*_FROM_CHANNEL, ["assistant", _GAP, (["<|channel|>"], [*_TO_ANYONE, _BODY_MARK], *_FROM_CHANNEL)])),
+)
 # After thoughts in a field of their own, the answer begins with the role of its message.
 _BEGUN = (*_CHANNELS, "assistantcommentary", "assistantanalysis", _FINAL)
 _STRIPPED = (
@@ -117,27 +124,35 @@ _FIRST = (*_BEGUN, "assistant", "")
 _RESULT = Shape(SPACE, "functions.", Run(r"[\w.\-/:]{1,85}"), Run(r"\s{1,4}"), "to=assistant")
 _HALF_RESULT = re.compile(r"\s*functions\.")
 _HALF_HEADER = re.compile(r"commentary\s+to=|to=functions\.")
-_WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
+_WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{<]+)[\s<]")
 _GLUED_ENDING = re.compile(rf"(?:{_CHANNEL}|json|code)\Z")
 _BEFORE_CHANNEL = re.compile(rf"(.+){_CHANNEL}(?:json|code)?")
 _GLUED_END = marker_pattern(*_GLUED)
 
 
 def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
-    """Return the row of a round that begins like an answer that has lost its tokens, or its first one."""
+    """Return the row of a round that begins like an answer that has lost its tokens, or its first ones."""
     char = yield from parser.peek()
     if char not in "acf t":
         return None
     try:
-        found = yield from parser.test(*_STRIPPED, _ADDRESSED)
+        found = yield from parser.test(*_STRIPPED, *_FIRST_MISSING)
     except CutOff:
         half = parser.buffer[parser.position :]
         if _HALF_HEADER.search(half):
             _cut_call(parser, channel_first=char == "c" or half.startswith("assistantc"))
-        elif char in "f t" or _FINAL.startswith(half) or not parser.dispatcher.drops(half):
+        elif not parser.dispatcher.drops(half) or (
+            "<" not in half and (char in "f t" or _FINAL.startswith(half.replace(" ", "")))
+        ):
             parser.pass_text(len(half))
         raise
-    return None if found is None else STRIPPED if found[0] < len(_STRIPPED) else _ADDRESSED_ROW
+    return None if found is None else STRIPPED if found[0] < len(_STRIPPED) else _WITHOUT_FIRST
+
+
+def _read_without_first(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read the first message of an answer that has lost its first tokens only."""
+    yield from parser.accept("assistant", after_space=False)
+    yield from _read_message(parser, row, size, "<|channel|> ")
 
 
 def _read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -241,7 +256,7 @@ def _tool_name(parser: Parser, recipient: str, *, channel_first: bool) -> str:
 
 STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=_read_stripped, calls=False)
 GLUED = Dialect(name="harmony_glued", markers=_GLUED, read=_read_glued, calls=False)
-_ADDRESSED_ROW = Dialect(name="harmony_addressed", markers=("",), read=_read_message, calls=False)
+_WITHOUT_FIRST = Dialect(name="harmony_without_first", markers=("",), read=_read_without_first, calls=False)
 ROWS = (
     Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=_read_message, closers=("<|call|>", "<|end|>"),
             calls=False),
