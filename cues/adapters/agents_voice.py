@@ -66,17 +66,18 @@ class VoiceCues(PacedWriter):
 
         A `session` or a `conversation_id` among them keeps the conversation; else the workflow does.
         """
+        ResponsesReader(self._tools_of(agent))  # compiles its patterns now, and not in the first turn
         return _Workflow(self, agent, options)
 
     async def text_of(self, run: RunResultStreaming) -> AsyncIterator[str]:
         """The text of a streamed run, as `VoiceWorkflowHelper.stream_text_from` gives it; its calls sound."""
         if self.router.phase == "done":
             self.router.begin_turn()
-        self._runs[id(run)], reader = run, ResponsesReader(self._tools_of(run))
+        self._runs[id(run)], reader = run, ResponsesReader(self._tools_of(run.last_agent))
         try:
             async for event in run.stream_events():
                 if event.type == "raw_response_event" and event.data.type == "response.created":
-                    reader = ResponsesReader(self._tools_of(run))
+                    reader = ResponsesReader(self._tools_of(run.last_agent))
                 for told in self._read(event, reader):
                     self.router.handle(told)
                     if isinstance(told, TextDelta) and told.channel != "json":
@@ -85,9 +86,8 @@ class VoiceCues(PacedWriter):
         finally:
             del self._runs[id(run)]
 
-    def _tools_of(self, run: RunResultStreaming) -> Tools:
+    def _tools_of(self, agent: Agent[Any]) -> Tools:
         """The tools that were declared, else those of the agent, if all of them are known."""
-        agent = run.last_agent
         return self._tools if self._tools is not None or agent.mcp_servers else [tool.name for tool in agent.tools]
 
     def _read(self, event: Any, reader: ResponsesReader) -> list[Event]:

@@ -8,7 +8,6 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cues.errors import MixerClosedError
-from cues.mixing.state import PAUSE_MS
 from cues.mixing.voice import Wait
 from stream.events import StreamFailed
 from stream.routing.spans import Spans
@@ -283,27 +282,28 @@ class CuePlayer:
         if self.after_words is not None:
             self.after_words(then)
         else:
-            self._words.follow(Follower(name, priority, is_speech, then))
+            is_failure = isinstance(event, StreamFailed) or getattr(event, "is_error", False)
+            self._words.follow(Follower(name, (priority, is_failure), is_speech, then))
 
     def _play_after_words(self, name: str, event: ServiceEvent, onset: int, priority: int, *, more_come: bool) -> None:
-        """Play a cue after the words, which end at `onset`; or in a pause of them, if more come."""
+        """Play a cue after the words, which end at `onset`; a tone in a pause, if more of them come."""
         cue, rate = self.bank[name], self.mixer.sample_rate
-        if not (cue.phrases or more_come):
-            voice = self._play(name, at=onset, priority=priority)
-            if voice is not None:
-                self._note(voice, Played(name, event, onset, "after_words"))
-            return
-        pause = round((_BREATH_S if cue.phrases else PAUSE_MS / 1000.0) * rate)
-        longest = len(cue) * rate // cue.sample_rate
-        wait = Wait(
-            patience=pause,
-            not_before=onset,
-            until_heard_from=NEVER if more_come else onset + pause,  # more words take a phrase's place
-            begins_again=False,
-            give_up_at=onset + round((_LONGEST_WORDS_S if more_come else _STALE_S) * rate) + longest,
-        )
-        if (voice := self._play(name, priority=priority, wait=wait)) is not None:
+        if cue.phrases:
+            breath, longest = round(_BREATH_S * rate), len(cue) * rate // cue.sample_rate
+            wait = Wait(
+                patience=breath,
+                not_before=onset,
+                until_heard_from=NEVER if more_come else onset + breath,  # more words take its place
+                begins_again=False,
+                give_up_at=onset + round((_LONGEST_WORDS_S if more_come else _STALE_S) * rate) + longest,
+            )
+            voice = self._play(name, priority=priority, wait=wait)
+        else:
+            voice = self._play(name, at=onset, priority=priority, placement="in_pause" if more_come else "overlay")
+        if voice is not None and (cue.phrases or more_come):
             self._in_pause.append(_Waiting(voice, name, event))
+        elif voice is not None:
+            self._note(voice, Played(name, event, onset, "after_words"))
 
     def _play(self, name: str, **options: Any) -> Voice | None:
         """Play a cue once; None after the mixer was closed, such as by a hangup."""

@@ -45,11 +45,12 @@ class Mark(NamedTuple):
 class Follower(NamedTuple):
     """A cue that follows the words.
 
-    `then` gets the output sample at which they end, and whether more of them come after it.
+    Those with the highest `rank` come first: their priority, and whether they tell of a failure. `then` gets the output
+    sample at which the words end, and whether more of them come after it.
     """
 
     cue: str
-    priority: int
+    rank: tuple[int, bool]
     is_speech: bool
     then: Callable[[int, bool], None]
 
@@ -59,8 +60,7 @@ class WordsAhead:
 
     That are those that are queued or heard, those of which `go_on` knows, and for a while those of a text without a
     sound. `go_on` returns whether more words come; `None` if only listening shows it. One cue follows the words, the
-    latest of those with the highest priority. If nobody calls `poll` after each frame, `is_polled` is false, and none
-    can.
+    latest of those with the highest rank. If nobody calls `poll` after each frame, `is_polled` is false, and none can.
     """
 
     def __init__(self, output: Callable[[], Output]) -> None:
@@ -124,7 +124,7 @@ class WordsAhead:
             with contextlib.suppress(MixerClosedError):
                 self._hold = mixer.play(silence, loop=False, wait=Wait(not_before=NEVER))
                 self._follower = follower
-        elif follower.priority >= self._follower.priority:
+        elif follower.rank >= self._follower.rank:
             self._follower = follower
 
     def poll(self) -> None:

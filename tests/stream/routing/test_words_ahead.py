@@ -142,14 +142,14 @@ def test_more_words_take_the_place_of_a_phrase_that_waits():
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.1, 0.4])
-def test_before_an_answer_that_follows_a_tone_takes_the_first_pause(pause_s):
+def test_a_tone_takes_the_first_pause_within_a_second_if_the_text_goes_on(pause_s):
     talk = Talk(ALL, TONES)
     rest = talk.queue(1.0)
     talk.call()
     talk.handle(TextDelta("Here it is."))
     talk.say(np.concatenate([rest, np.zeros(round(pause_s * RATE), np.float32), steady_voice(2.0)]))
     talk.pass_s(1.0)
-    assert talk.onsets == [("tool_call", pytest.approx(3.08 if pause_s == 0.0 else 1.08, abs=FRAME_S))]
+    assert talk.onsets == [("tool_call", pytest.approx(2.0 if pause_s == 0.0 else 1.08, abs=FRAME_S))]
 
 
 @pytest.mark.parametrize("idle_s", [0.0, 5.0, 30.0])
@@ -176,14 +176,19 @@ def test_time_in_which_the_output_stood_still_before_a_text_is_no_silence_after_
     assert talk.onsets == [("tool_call", 2.5)]
 
 
-@pytest.mark.parametrize(("last", "wanted"), [(FAILED, "error"), (None, "tool_call")], ids=["failed", "called"])
-def test_of_several_that_follow_the_same_words_the_most_important_and_latest_sounds(last, wanted):
+DONE = ToolResult(tool_name="", tool_call_id="2", is_error=False, content="")
+
+
+@pytest.mark.parametrize(
+    ("events", "wanted"),
+    [([], "tool_call"), ([FAILED, ToolCallStart("look", "3")], "error"), ([FAILED, DONE], "error")],
+    ids=["called", "failed, and called again", "one failed, one done"],
+)
+def test_of_several_that_follow_the_same_words_the_most_important_and_latest_sounds(events, wanted):
     talk = Talk(ALL, TONES)
     rest = talk.queue(1.0)
     talk.call()
-    if last:
-        talk.handle(last)
-        talk.handle(ToolCallStart("look", "2"))
+    talk.handle(ToolCallStart("look", "2"), ToolCallEnd("look", "2"), *events)
     talk.say(rest)
     talk.pass_s(1.0)
     assert [cue for cue, _ in talk.onsets] == [wanted]
