@@ -271,6 +271,13 @@ class CuePlayer:
         self._sounding = [pair for pair in self._sounding if only is not None and pair[1].cue not in only]
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
+    def give_way(self) -> None:
+        """Drop phrases that wait for a pause, in a loop that does not poll: more words come."""
+        if self.after_words is None and not self._words.is_polled:
+            for entry in self._in_pause:
+                if entry.voice.cue.phrases and entry.voice.onset is None:
+                    entry.voice.stop()
+
     def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:
         """Play a cue where the words before now end, unless the turn has ended or the cue was muted meanwhile."""
         turn = self._turn

@@ -212,6 +212,7 @@ class CueRouter:
         self._turn.text()
         if text:
             self._words.text()
+            self._player.give_way()
         self._silence.text(text, now_s)
         self._player.drop(words_in_s=self._silence.voice_left_s(now_s))
 

@@ -206,6 +206,16 @@ def test_a_cue_that_was_muted_while_it_waited_for_the_words_does_not_sound_later
     assert talk.onsets == []
 
 
+def test_in_such_a_loop_a_phrase_gives_way_to_more_words():
+    loop = Pipeline(SPOKEN, rules=PHRASES)
+    loop.handle(TextDelta("Let me look."))
+    loop.say(steady_voice(1.0))
+    loop.handle(ToolCallStart("look", "1"), ToolCallEnd("look", "1"), TextDelta("Here it is."))
+    heard = loop.say(np.concatenate([np.zeros(RATE, np.float32), steady_voice(1.0), np.zeros(RATE, np.float32)]))
+    assert not heard[:RATE].any()
+    assert not heard[2 * RATE :].any()
+
+
 @KINDS
 @pytest.mark.parametrize("text", [True, False])
 def test_a_loop_that_never_polls_hears_them_after_the_words_too(bank, rules, text):
