@@ -58,9 +58,10 @@ class Follower(NamedTuple):
 class WordsAhead:
     """Calls back when the words that are on their way have been heard.
 
-    That are those that are queued or heard, those of which `go_on` knows, and for a while those of a text without a
-    sound. `go_on` returns whether more words come; `None` if only listening shows it. One cue follows the words, the
-    latest of those with the highest rank. If nobody calls `poll` after each frame, `is_polled` is false, and none can.
+    Words are on their way if they are queued or heard, if `go_on` knows of them, or for a while after a text that has
+    no sound yet. `go_on` returns whether more words come; `None` if only listening shows it. One cue follows the words,
+    the latest of those with the highest rank. If nobody calls `poll` after each frame, `is_polled` is false, and none
+    can.
     """
 
     def __init__(self, output: Callable[[], Output]) -> None:
