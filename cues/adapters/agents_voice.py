@@ -87,7 +87,7 @@ class VoiceCues(PacedWriter):
             del self._runs[id(run)]
 
     def _tools_of(self, agent: Agent[Any]) -> Tools:
-        """The tools that were declared, else those of the agent, if all of them are known."""
+        """The declared tools, else the agent's own; unknown if it has MCP servers, which list theirs later."""
         return self._tools if self._tools is not None or agent.mcp_servers else [tool.name for tool in agent.tools]
 
     def _read(self, event: Any, reader: ResponsesReader) -> list[Event]:

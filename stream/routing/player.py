@@ -272,7 +272,7 @@ class CuePlayer:
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
     def give_way(self) -> None:
-        """Drop phrases that wait for a pause, in a loop that does not poll: more words come."""
+        """Drop phrases that wait for a pause: more words come. If the router is polled, `WordsAhead` does it."""
         if self.after_words is None and not self._words.is_polled:
             for entry in self._in_pause:
                 if entry.voice.cue.phrases and entry.voice.onset is None:

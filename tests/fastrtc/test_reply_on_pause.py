@@ -140,6 +140,20 @@ def test_a_reply_that_raises_sounds_as_a_failure(capfd):
     assert "no model at that address" in capfd.readouterr().err  # FastRTC prints it, too.
 
 
+def interrupted(handler, asked, go_on):
+    """What is heard when the user speaks again while the reply, once it has `asked`, waits to `go_on`."""
+
+    async def script():
+        await say_something(handler)
+        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
+        await asyncio.to_thread(asked.wait, LIMIT_S)
+        await say_something(handler)
+        go_on.set()
+        return await frames
+
+    return converse(handler, script)
+
+
 def test_speech_that_a_closed_reply_still_gives_is_not_heard():
     asked, go_on, n_replies = threading.Event(), threading.Event(), []
 
@@ -154,15 +168,7 @@ def test_speech_that_a_closed_reply_still_gives_is_not_heard():
 
     handler = with_cues(reply_on_pause(reply))
 
-    async def script():
-        await say_something(handler)
-        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
-        await asyncio.to_thread(asked.wait, LIMIT_S)
-        await say_something(handler)
-        go_on.set()
-        return await frames
-
-    signal = converse(handler, script)
+    signal = interrupted(handler, asked, go_on)
     assert np.abs(signal).max() == pytest.approx(0.125, rel=0.01)
 
 
@@ -226,15 +232,7 @@ def test_a_first_step_that_asks_for_the_router_after_a_barge_in_sounds_nothing()
 
     handler = with_cues(reply_on_pause(reply))
 
-    async def script():
-        await say_something(handler)
-        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
-        await asyncio.to_thread(asked.wait, LIMIT_S)
-        await say_something(handler)
-        go_on.set()
-        return await frames
-
-    converse(handler, script)
+    interrupted(handler, asked, go_on)
     assert cues_of(handler) == []
 
 

@@ -80,11 +80,11 @@ class DataText:
         return ""
 
     def go_on(self) -> Iterator[_Piece]:
-        """What is held back as the last thing of the answer, and is not: a call comes."""
+        """What was held back in case the answer ended with it; it does not, because a call comes."""
         yield True, self._last.take()
 
     def close(self, *, was_cut: bool) -> Iterator[_Piece]:
-        """What is held back at the end of the answer; one that `was_cut` may end in a thought."""
+        """What is held back when the answer ends; an answer that `was_cut` may have ended within a thought."""
         held, self._held = self._held, ""
         if self._ends is None:
             yield False, held

@@ -120,7 +120,7 @@ class Device:
         return SimpleNamespace(start_stream=int, stop_stream=int, close=int, write=self._write)
 
     def _write(self, frame):
-        time.sleep(len(frame) / 48000.0)
+        time.sleep(len(frame) / 48000.0)  # as a device's buffer does: it keeps the pace, and nothing waits for it
         if np.frombuffer(frame, np.int16).any():
             self.heard.set()
 

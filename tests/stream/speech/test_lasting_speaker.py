@@ -225,28 +225,25 @@ def test_phrases_after_the_one_in_which_a_connection_died_are_said_by_the_next()
     assert told.journal.failure is None
 
 
-def test_after_a_connection_that_died_in_mid_phrase_a_long_tool_is_waited_for():
-    events = [
-        (0.0, TextDelta("Hear me out, please.")),
-        (0.1, ToolCallStart(tool_name="look", tool_call_id="1")),
-        (0.1, ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json="{}", status="ok")),
+def before_a_long_tool(*said):
+    """Words, a tool that runs until 40 s, and the answer."""
+    return [
+        *said,
+        (said[-1][0] + 0.1, ToolCallStart(tool_name="look", tool_call_id="1")),
+        (said[-1][0] + 0.1, ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json="{}", status="ok")),
         (40.0, ToolResult(tool_name="look", tool_call_id="1", is_error=False, content="")),
         (40.1, TextDelta(" There it is.")),
     ]
-    told, _ = conversation(DiesInMidPhrase, events)
+
+
+def test_after_a_connection_that_died_in_mid_phrase_a_long_tool_is_waited_for():
+    told, _ = conversation(DiesInMidPhrase, before_a_long_tool((0.0, TextDelta("Hear me out, please."))))
     assert told.journal.failure is None
     assert np.abs(told.tape.speech[40 * 24000 :]).max() > 0.1
 
 
 def test_after_an_own_voice_died_in_its_second_phrase_a_long_tool_is_waited_for():
-    events = [
-        (0.0, TextDelta("Good morning. ")),
-        (2.0, TextDelta("Let me see. ")),
-        (2.1, ToolCallStart(tool_name="look", tool_call_id="1")),
-        (2.1, ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json="{}", status="ok")),
-        (40.0, ToolResult(tool_name="look", tool_call_id="1", is_error=False, content="")),
-        (40.1, TextDelta("There it is.")),
-    ]
+    events = before_a_long_tool((0.0, TextDelta("Good morning. ")), (2.0, TextDelta("Let me see. ")))
     told, lines = conversation(DiesInSecondPhrase, events)
     assert [line.spoken for line in lines] == [["Good morning.", "Let me see."], ["There it is."]]
     assert told.journal.failure is None
