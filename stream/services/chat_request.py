@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from cues.errors import did_you_mean
@@ -56,6 +56,7 @@ class ChatFields(TypedDict, total=False):
     think: Think | None
     extra: Mapping[str, Any] | None
     told: Literal["hide", "run"]
+    known_tools: Collection[str]
 
 
 def check_known(fields: Mapping[str, object], *own: str) -> None:

@@ -212,6 +212,9 @@ class Connection:
             one by one.
         told : {"hide", "run"}
             From `ToolRunner` for a `Recovery`: what becomes of calls that the model only tells of. It is not sent.
+        known_tools : Collection[str]
+            Names by which calls that the model writes as text are told from examples where the request offers no
+            tools; from `ToolRunner`, `ToolTiers` and `Recovery`. They are not sent.
 
         Raises
         ------
@@ -257,7 +260,8 @@ class Connection:
                 body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
             except (AttributeError, LookupError, TypeError) as error:
                 raise StreamTypeError(f"a message is not in OpenAI's form: {error!r}") from error
-            ask = partial(self._endpoint.ask, body, names or None)
+            readable = names or tuple(fields.get("known_tools", ())) or tuple(tool.name for tool in wanted)
+            ask = partial(self._endpoint.ask, body, readable or None)
             async with aclosing(with_retries(ask, self._retries, parts)) as events:
                 async for event in events:
                     # The beginning of an answer is spoken already: it is not asked for twice.

@@ -27,7 +27,7 @@ from stream.events import (
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import ChatFields, Message, check_known, with_guidance
 from stream.services.runner import ToolRunner
-from stream.services.source import ChatSource, Wrapper
+from stream.services.source import ChatSource, Wrapper, with_known
 from stream.services.tiers import ToolTiers
 from stream.services.tool import ToolLike, as_tools
 
@@ -143,7 +143,7 @@ class Recovery(Wrapper):
 
     def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: ChatFields) -> list[Any]:
         """The first attempt, without a name, and the retries in order."""
-        plain = fields.copy()
+        plain = with_known(fields, as_tools(tools)).copy()
         plain.pop("tool_choice", None)
         ways: list[Any] = [(None, lambda: self._source.chat(messages, tools=tools, **fields))]
         if self._retry and (tools or _has_results(messages) or self._fallback is None):
@@ -176,7 +176,7 @@ class Recovery(Wrapper):
                 yield event
         if answer.is_missing and self._retry:
             direct = with_guidance([*messages, *added], DIRECT_ANSWER)
-            async with aclosing(self._source.chat(direct, **fields)) as events:
+            async with aclosing(self._source.chat(direct, **with_known(fields, runner.tools))) as events:
                 async for event in events:
                     yield event
 

@@ -15,7 +15,7 @@ from stream.redaction import logged_arguments, logged_name
 from stream.services.answer import Answer, run_tool, words_of
 from stream.services.attempts import Attempts
 from stream.services.chat_request import ChatFields, Message, check_known
-from stream.services.source import ChatSource, Wrapper
+from stream.services.source import ChatSource, Wrapper, with_known
 from stream.services.tool import ToolLike, as_tools
 from stream.services.validation import Strictness, Validator
 
@@ -154,7 +154,8 @@ class ToolRunner(Wrapper):
         for number in range(rounds + 1):
             answer = Answer(first_index=answer.next_index)
             last = number == rounds
-            events = self._source.chat(history, tools=() if last else offered, **fields)
+            asked = with_known(fields, self.tools) if last or not offered else fields
+            events = self._source.chat(history, tools=() if last else offered, **asked)
             meant = events if self._told == "hide" else _as_meant(events)
             async with aclosing(events), aclosing(self.validator.watch(meant)) as checked:
                 async for event in checked:

@@ -6,9 +6,9 @@ from typing import Protocol, Unpack
 from stream.events import ServiceEvent
 from stream.services.chat_request import ChatFields, Message
 from stream.services.models import ModelCapabilities
-from stream.services.tool import ToolLike
+from stream.services.tool import Tool, ToolLike
 
-__all__ = ["ChatSource", "Wrapper"]
+__all__ = ["ChatSource", "Wrapper", "with_known"]
 
 
 class ChatSource(Protocol):
@@ -42,3 +42,9 @@ class Wrapper:
         """The model's capabilities with tools; the safe default if the source has none."""
         known: ModelCapabilities | None = getattr(self._source, "capabilities", None)
         return known or ModelCapabilities()
+
+
+def with_known(fields: ChatFields, tools: Iterable[Tool]) -> ChatFields:
+    """The fields with the names of `tools` as known: the request offers none of them, but the model may call one."""
+    names = (*fields.get("known_tools", ()), *(tool.name for tool in tools))
+    return {**fields, "known_tools": tuple(dict.fromkeys(names))} if names else fields

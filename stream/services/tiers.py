@@ -19,7 +19,7 @@ from stream.events import ServiceEvent
 from stream.redaction import logged_list
 from stream.services.chat_request import ChatFields, Message, check_known, text_of
 from stream.services.learned import GENERAL, learned_tier
-from stream.services.source import ChatSource, Wrapper
+from stream.services.source import ChatSource, Wrapper, with_known
 from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
 from stream.services.wording import LONGEST, WORD, sentences
 
@@ -255,7 +255,8 @@ class ToolTiers(Wrapper):
             chosen = tuple(tool for tool in every if tool in chosen or tool.name == forced)
         elif not chosen and choice != "none":  # which keeps a fallback out, too
             fields.pop("tool_choice", None)
-        async with aclosing(self._source.chat(messages, tools=chosen, **fields)) as events:
+        asked = fields if chosen else with_known(fields, every)
+        async with aclosing(self._source.chat(messages, tools=chosen, **asked)) as events:
             async for event in events:
                 yield event
 
