@@ -19,6 +19,7 @@ from stream.readers.options import Tools, kept
 
 from agents import Agent, RunResultStreaming, Runner  # isort: skip  # `agents_sdk` has reported a missing package
 from agents.voice import StreamedAudioResult, VoiceWorkflowBase  # isort: skip
+from openai.types.responses import ResponseCompletedEvent  # isort: skip
 
 __all__ = ["PacedOptions", "VoiceCues"]
 
@@ -66,7 +67,9 @@ class VoiceCues(PacedWriter):
 
         A `session` or a `conversation_id` among them keeps the conversation; else the workflow does.
         """
-        ResponsesReader(self._tools_of(agent))  # compiles its patterns now, and not in the first turn
+        # What is built for the first answer is built now: it would hold up the frames of the first cue.
+        ResponsesReader(self._tools_of(agent))
+        ResponseCompletedEvent.model_construct(response={"output": [{"type": "function_call"}]})
         return _Workflow(self, agent, options)
 
     async def text_of(self, run: RunResultStreaming) -> AsyncIterator[str]:

@@ -1,6 +1,8 @@
 """The Agents SDK's voice pipeline: turns of a conversation, handoffs, failures, and your own workflows."""
 
 import asyncio
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -291,3 +293,21 @@ def test_a_run_that_fails_on_an_unknown_tool_sounds_as_an_error_once():
     assert heard.cues == ("tool_call", "error")
     check_silent_after(heard, heard.spans[-1].end_samples)
     assert is_over
+
+
+FIRST_WORKFLOW = """
+from agents import Agent
+from openai.types.responses import Response
+from cues.adapters.agents_voice import VoiceCues
+before = Response.__pydantic_complete__
+VoiceCues(print).workflow(Agent(name="Helper"))
+print(before, Response.__pydantic_complete__)
+"""
+
+
+def test_the_types_of_a_first_answer_are_built_with_the_workflow():
+    # Built with the answer, they would hold up the event loop, and the frames of the first cue.
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_WORKFLOW], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
