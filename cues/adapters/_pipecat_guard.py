@@ -82,8 +82,6 @@ class TextGuard:
 
     def _restart(self) -> None:
         self._reader: TextReader | None = None
-        self._begins = self._start  # the response
-        self._reasons_first = False  # thoughts have come beside the text, and no text after them
         self._thinks = False
         self._ids: dict[int, str] = {}
         self._recovered: list[FunctionCallFromLLM] = []
@@ -117,12 +115,11 @@ class TextGuard:
         """Return what goes on in place of a frame, after what must be done at it."""
         match frame:
             case LLMTextFrame() if self._is_on:
-                self._reader = self._reader or self._new_reader()
-                events = self._reader.feed(frame.text)
+                events = self._reading().feed(frame.text)
                 is_same = not self._thinks and events == [TextDelta(frame.text)]
                 return [frame] if is_same else self._frames_of(events, frame)
             case LLMThoughtTextFrame() | CueFrame(event=ReasoningDelta()):  # the service tells thoughts from the text
-                self._note_reasoning()
+                self._reading().note_reasoning()
                 return [] if isinstance(frame, CueFrame) else [frame]
             case LLMFullResponseStartFrame() | InterruptionFrame():
                 self._restart()
@@ -140,17 +137,10 @@ class TextGuard:
                 return [*frames, *await self._run_calls(native), frame]
         return [frame]
 
-    def _new_reader(self) -> TextReader:
-        reader = TextReader(self._offered() or self._tools, self._begins)
-        if self._reasons_first:
-            reader.note_reasoning()
-        return reader
-
-    def _note_reasoning(self) -> None:
-        if self._reader is None:
-            self._begins, self._reasons_first = "text", True
-        else:
-            self._reader.note_reasoning()
+    def _reading(self) -> TextReader:
+        """The reader of the response, made at its first text or thought."""
+        self._reader = self._reader or TextReader(self._offered() or self._tools, self._start)
+        return self._reader
 
     def _frames_of(self, events: list[Event], like: Frame) -> list[Frame]:
         frames: list[Frame] = []
