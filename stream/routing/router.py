@@ -208,10 +208,10 @@ class CueRouter:
         return None
 
     def _has_text(self, text: str) -> None:
-        now_s = self._player.now_s
+        now_s, is_new = self._player.now_s, not self._turn.has_text
         self._turn.text()
         if text:
-            self._words.text()
+            self._words.text(is_new=is_new)
             self._player.give_way()
         self._silence.text(text, now_s)
         self._player.drop(words_in_s=self._silence.voice_left_s(now_s))

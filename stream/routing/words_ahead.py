@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -72,11 +73,13 @@ class WordsAhead:
         self._follower: Follower | None = None
         self._hold: Voice | None = None  # a silence that waits, so that frames are due until then
         self._going_on: Mark | None = None
-        self._text: Mark | None = None
+        self._texts: deque[Mark] = deque()  # whose voices are awaited
+        self._voice_from: int | None = None  # where the first one's may begin; `None` while other words are heard
 
     def forget(self) -> None:
         """Drop what waits, and await no words: the turn has ended."""
-        self._going_on = self._text = None
+        self._going_on = self._voice_from = None
+        self._texts.clear()
         self._take()
 
     def drop(self, cues: Collection[str] | None = None) -> None:
@@ -84,21 +87,33 @@ class WordsAhead:
         if self._follower is not None and (cues is None or self._follower.cue in cues):
             self._take()
 
-    def text(self) -> None:
-        """Note text: a tone that waits takes the next pause, and a phrase gives way."""
+    def text(self, *, is_new: bool) -> None:
+        """Note text: a tone that waits takes the next pause, and a phrase gives way.
+
+        One that `is_new`, behind a call or an outcome, has a voice of its own, also while earlier words are heard.
+        """
         mixer, idle, queued_until = self._output()
-        if self.follow_text and not self.are_ahead():
-            self._text = Mark(mixer.position, idle)
+        are_ahead = self.are_ahead()
+        if self.follow_text and (is_new or not are_ahead):
+            self._texts.append(Mark(mixer.position, idle))
+            if not are_ahead:
+                self._voice_from = mixer.position
         if (follower := self._take()) is not None and not follower.is_speech:
             follower.then(max(queued_until, mixer.position), True)
 
     def are_ahead(self) -> bool:
         """Whether words are on their way."""
-        output = self._output()
-        if self._text is not None:
-            is_late = output.since(self._text) >= _LONGEST_S * output.mixer.sample_rate
-            self._text = None if is_late or output.mixer.heard >= self._text.position else self._text
-        return self.are_spoken() or self._text is not None
+        output, are_spoken = self._output(), self.are_spoken()
+        while self._texts and output.since(self._texts[0]) >= _LONGEST_S * output.mixer.sample_rate:
+            self._texts.popleft()
+        if not self._texts:
+            self._voice_from = None
+        elif self._voice_from is None and not are_spoken:
+            self._voice_from = output.mixer.position
+        if self._voice_from is not None and output.mixer.heard >= self._voice_from:
+            self._texts.popleft()
+            self._voice_from = None
+        return are_spoken or bool(self._texts)
 
     def are_spoken(self) -> bool:
         """Whether words are on their way from a voice that speaks."""
