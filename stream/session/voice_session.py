@@ -317,10 +317,10 @@ class VoiceSession:
         if self._pacer.queued_samples or self._pacer.fades_out:
             return False
         if not self.journal.interrupted:
-            self._utterance.track.all_passed()
             error, self._utterance.error = self._utterance.error, None
             if error is not None and (self._router.phase != "done" or self._utterance.lacks_words):
                 self._take(StreamFailed(str(error), code="speech"), None)
+            self._utterance.track.all_passed()  # also for the cue of that failure
             self._router.cancel()  # No outcome can come any more.
         return not self._mixer.active
 

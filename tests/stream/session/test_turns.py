@@ -24,6 +24,7 @@ from stream.speech.lasting_speaker import LastingSpeaker
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.listening import last_sound, new_clicks
+from tests.support.routing import spoken
 from tests.support.turns import RATE, run_turn
 from tests.support.virtual_loop import LoopClock
 
@@ -311,9 +312,17 @@ async def dies():
     raise SpeakerError("out of breath")
 
 
+ERROR_KINDS = pytest.mark.parametrize(
+    "options",
+    [{}, {"rules": CueRules(placement="after_words")}, {"bank": {"error": spoken("error")}}],
+    ids=["tone", "after words", "phrase"],
+)
+
+
+@ERROR_KINDS
 @pytest.mark.parametrize(("fault", "says"), [(hangs, "the speaker has sent nothing for 5 s"), (dies, "out of breath")])
-def test_a_voice_that_stops_in_the_middle_of_an_answer_ends_the_turn_with_the_error_cue(fault, says):
-    told = run_turn(said("Let me look. There it is."), speaker=Halting(fault), limits=Limits(speech_s=5.0))
+def test_a_voice_that_stops_in_the_middle_of_an_answer_ends_the_turn_with_the_error_cue(fault, says, options):
+    told = run_turn(said("Let me look. There it is."), speaker=Halting(fault), limits=Limits(speech_s=5.0), **options)
     assert told.journal.heard_text == "Let me look."
     assert told.journal.failure == says
     assert told.cues == ["error"]
@@ -342,10 +351,13 @@ class Mute(Breathless):
             yield Speech(speech.samples)
 
 
+@ERROR_KINDS
 @pytest.mark.parametrize("speaker", [Breathless, Mute])
 @pytest.mark.parametrize("fault", [hangs, dies])
-def test_a_voice_that_stops_within_the_only_phrase_of_an_answer_ends_the_turn_with_the_error_cue(speaker, fault):
-    told = run_turn(said("Let me look."), speaker=speaker(fault), limits=Limits(speech_s=5.0))
+def test_a_voice_that_stops_within_the_only_phrase_of_an_answer_ends_the_turn_with_the_error_cue(
+    speaker, fault, options
+):
+    told = run_turn(said("Let me look."), speaker=speaker(fault), limits=Limits(speech_s=5.0), **options)
     assert told.cues == ["error"]
     assert [event["message"] for event in told.events if event["type"] == "error"] == [told.journal.failure]
     assert new_clicks(told.tape.mixed, told.tape.speech) == []
