@@ -246,7 +246,7 @@ class PacedWriter(PacedOutput):
             self.close()
 
     async def played(self) -> None:
-        """Return when all speech so far, and each cue that has begun, has been heard, or dropped by a barge-in."""
+        """Return when all speech so far, and each cue that has begun or waits for a pause, was heard or dropped."""
         clock = self._paced.clock
         while self._paced.pacer.queued_samples and not self._is_over:
             await clock.sleep(0.02)
@@ -256,10 +256,10 @@ class PacedWriter(PacedOutput):
         await clock.sleep(self._paced.lead_ms / 1000.0)
 
     def _sounds(self) -> bool:
-        """Whether a cue sounds that ends by itself; one that was dropped as it began leaves a span, but no sound."""
+        """Whether a cue sounds that ends by itself, or is about to; one that was dropped as it began leaves a span."""
         mixer = self._paced.mixer
         ends = (span.end_samples or 0 for span in self.router.spans if span.sample_rate == mixer.sample_rate)
-        return mixer.active and any(end > mixer.position for end in ends)
+        return mixer.active and (self.router.has_waiting_cue or any(end > mixer.position for end in ends))
 
     def close(self) -> None:
         """Fade out and end `run`."""

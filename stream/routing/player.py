@@ -198,6 +198,12 @@ class CuePlayer:
         return None
 
     @property
+    def waits_for_pause(self) -> bool:
+        """Whether a cue waits for a pause, or for the end of the words; not for silence."""
+        in_pause = (entry.voice for entry in self._in_pause if entry.most_per_minute is None)
+        return self._words.is_followed or any(voice.onset is None and not voice.done for voice in in_pause)
+
+    @property
     def puts_off(self) -> bool:
         """Whether a cue waits for silence."""
         return self._put_off is not None and self._put_off.onset is None and not self._put_off.done

@@ -276,6 +276,11 @@ class CueRouter:
         """Whether the outcome of a call is awaited."""
         return bool(self._calls.awaited)
 
+    @property
+    def has_waiting_cue(self) -> bool:
+        """Whether a cue is due that waits for a pause, or for the end of the words."""
+        return self._player.waits_for_pause
+
     @_one_at_a_time
     def alive(self) -> None:
         """Note that the model is active; `handle` does so, too."""

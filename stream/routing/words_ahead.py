@@ -76,6 +76,11 @@ class WordsAhead:
         self._texts: deque[Mark] = deque()  # whose voices are awaited
         self._voice_from: int | None = None  # where the first one's may begin; `None` while other words are heard
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether a cue waits."""
+        return self._follower is not None
+
     def forget(self) -> None:
         """Drop what waits, and await no words: the turn has ended."""
         self._going_on = self._voice_from = None

@@ -9,9 +9,12 @@ import pytest
 from cues.adapters.realtime import RealtimeCues
 from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart
+from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
+from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
 from tests.support.realtime_server import recorded, spoken
+from tests.support.routing import ALL as TONES
+from tests.support.routing import spoken as phrase
 from tests.support.turn_matrix import Played
 from tests.support.virtual_loop import LoopClock, run_virtually
 
@@ -476,6 +479,23 @@ def test_nobody_waits_for_a_cue_that_was_dropped_in_the_moment_in_which_it_began
             await voice.played()
 
     converse(script)
+
+
+@pytest.mark.parametrize(
+    ("options", "cue_s"),
+    [({"bank": {"error": phrase("error")}}, 0.4), ({"bank": TONES, "rules": CueRules(placement="in_pause")}, 0.1)],
+    ids=["phrase", "in a pause"],
+)
+@pytest.mark.parametrize("words", [[], SPOKEN], ids=["no words", "after words"])
+def test_who_waits_for_the_end_hears_the_whole_error_that_waited_for_a_pause(options, cue_s, words):
+    async def script(voice, clock, sent):
+        await feed(voice, words)
+        voice.router.handle(StreamFailed("no"))
+        await voice.played()
+
+    _, voice, _ = converse(script, **options)
+    (error,) = [span for span in voice.router.spans if span.cue == "error"]
+    assert error.end_samples - error.start_samples == pytest.approx(cue_s * RATE, abs=2)
 
 
 def test_an_output_that_fails_closes_the_mixer_and_ends_who_waits():
