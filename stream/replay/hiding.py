@@ -186,7 +186,7 @@ def _members(value: dict[str, Any], field: str) -> Iterator[tuple[str, str, Any]
         if field in _SCHEMAS and isinstance(one, dict):
             yield key, "", one
         elif _IN_HOLDER.fullmatch(field) and key not in ("name", "type"):
-            yield key, f"{field}.{key}", one
+            yield key, f"{field}.{name if key == 'value' and isinstance(name, str) else key}", one
         else:
             yield key, pair if key == "value" else key, one
 

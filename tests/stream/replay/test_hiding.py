@@ -185,8 +185,10 @@ def test_a_header_that_looks_like_json_does_not_break_the_request():
         (["  X-Foo: hid-123456789"], ["  X-Foo: "]),
         ([["X-Foo", "hid-123456789"], ["X-Number", 98765432101]], ["X-Foo", "X-Number"]),
         ({"X-Foo": 98765432101, "X-Bar": [98765432101.5]}, ["X-Foo", "X-Bar"]),
+        ([{"name": "Authorization", "value": "Bearer hid-123456789"}], ["Authorization"]),
+        ([{"name": "Authorization", "value": "Basic dXNlcjpoaWQtMTIzNDU2Nzg5"}], ["Authorization"]),  # user:hid-1…
     ],
-    ids=["texts", "text", "indented", "pairs", "numbers"],
+    ids=["texts", "text", "indented", "pairs", "numbers", "objects", "login"],
 )
 def test_headers_of_a_request_are_hidden_in_any_form(headers, kept):
     request = {"tools": [{"type": "mcp", "headers": headers}]}
@@ -194,7 +196,7 @@ def test_headers_of_a_request_are_hidden_in_any_form(headers, kept):
     hidden = json.dumps(secrets.hide_in_request(request))
     assert not any(secret in hidden for secret in ("hid-", "98765432101"))
     assert all(name in hidden for name in kept)
-    said = "hid-123456789" if "hid-" in str(headers) else "98765432101"
+    said = "98765432101" if "98765432101" in str(headers) else "hid-123456789"
     assert said not in secrets.hide_in(f"{said} was sent")
 
 
