@@ -5,6 +5,7 @@ import gzip
 import json
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -42,6 +43,15 @@ async def proxy(upstream, *, origins=(), names=(), **options):
         finally:
             server.close()
             await serving
+
+
+def test_a_word_is_sent_without_a_wait_for_the_one_before_it():
+    # The kernel holds small pieces back until the last one is acknowledged, up to 40 ms later (RFC 896).
+    server = PageServer(Proxy("http://localhost:9"))
+    with socket.create_connection(server._socket.getsockname()), server._socket:
+        accepted, _ = server._socket.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def run(coroutine):
