@@ -60,7 +60,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         self._rate = rate
         self._paced = PacedCues(options, sample_rate=rate)
         self._paced.router.play_while(self._takes_frames)
-        self._paced.router.words_go_on(self._words_go_on)
+        self._paced.router.words_go_on(self._words_go_on, follow_text=False)  # it knows of them
         self._ahead = 2 * round(self._paced.lead_ms * rate / 1000.0)
         self._waiting: deque[NDArray[np.float32]] = deque()
         self._recent = np.zeros(0, dtype=np.float32)

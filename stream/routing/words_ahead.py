@@ -75,6 +75,7 @@ class WordsAhead:
         self._going_on: Mark | None = None
         self._texts: deque[Mark] = deque()  # whose voices are awaited
         self._voice_from: int | None = None  # where the first one's may begin; `None` while other words are heard
+        self._queued_until, self._queued_at = 0, Mark(0, 0)  # the end of the queue, and when it last moved on
 
     @property
     def is_followed(self) -> bool:
@@ -111,6 +112,7 @@ class WordsAhead:
         output, are_spoken = self._output(), self.are_spoken()
         while self._texts and output.since(self._texts[0]) >= _LONGEST_S * output.mixer.sample_rate:
             self._texts.popleft()
+        self._note_queue(output)
         if not self._texts:
             self._voice_from = None
         elif self._voice_from is None and not are_spoken:
@@ -119,6 +121,16 @@ class WordsAhead:
             self._texts.popleft()
             self._voice_from = None
         return are_spoken or bool(self._texts)
+
+    def _note_queue(self, output: Output) -> None:
+        """Await the voice of the first text no more if it is queued: it need not begin after a pause."""
+        if output.queued_until > self._queued_until:
+            was_quiet = output.since(self._queued_at) >= _SPEECH_END_S * output.mixer.sample_rate
+            if self._texts and was_quiet:
+                self._texts.popleft()
+                self._voice_from = None
+            self._queued_at = Mark(output.mixer.position, output.idle)
+        self._queued_until = output.queued_until
 
     def are_spoken(self) -> bool:
         """Whether words are on their way from a voice that speaks."""
@@ -150,7 +162,8 @@ class WordsAhead:
 
     def poll(self) -> None:
         """Look whether the words have ended."""
-        is_open = self._follower is not None or self._going_on is not None
+        self._note_queue(self._output())
+        is_open = self._follower is not None or self._going_on is not None or self._texts
         if is_open and not self.are_ahead() and (follower := self._take()) is not None:
             follower.then(self._output().mixer.position, False)
 

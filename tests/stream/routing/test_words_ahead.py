@@ -155,7 +155,7 @@ def test_a_tone_takes_the_first_pause_within_a_second_if_the_text_goes_on(pause_
 @pytest.mark.parametrize(("idle_s", "onset_s"), [(0.0, 3.0), (5.0, 2.5), (30.0, 2.5)])
 @KINDS
 def test_time_in_which_the_output_stood_still_before_a_text_is_no_silence_after_it(bank, rules, idle_s, onset_s):
-    # Words that join those before the text may not be its own: its voice is awaited for 2 s.
+    # Words that go on without a pause, or a queue that tells, may be those of before: the text's are awaited for 2 s.
     talk = Talk(bank, rules)
     now = [0]
     talk.router.tell(on_played=talk.played.append, now_samples=lambda: now[0])
@@ -275,6 +275,26 @@ def test_the_words_of_a_second_call_are_awaited_while_those_of_the_first_are_hea
     talk.say(rest[-n_left:])
     talk.pass_s(voice_s)
     talk.words(1.0)
+    words_end_s = talk.mixer.position / RATE
+    talk.pass_s(1.0)
+    after = [onset_s for cue, onset_s in talk.onsets if cue == "tool_call"][-1]
+    assert words_end_s <= after <= words_end_s + BREATH_S + FRAME_S
+
+
+@KINDS
+def test_words_that_join_those_before_them_are_not_awaited_again(bank, rules):
+    talk = Talk(bank, rules)
+    talk.handle(TextDelta("Let me look."))
+    rest = talk.queue(2.0)
+    talk.call()
+    talk.say(rest[:24000])
+    talk.handle(ToolResult(tool_name="", tool_call_id="1", is_error=False, content=""), TextDelta("Yes?"))
+    talk.handle(ToolCallStart("look", "2"), ToolCallEnd("look", "2"))
+    talk.say(rest[24000:31200])
+    rest = rest[31200:]
+    talk.router.speech(talk.mixer.position + len(rest) + 7200)  # the next words are queued behind them
+    talk.played.clear()
+    talk.say(np.append(rest, steady_voice(0.3)))
     words_end_s = talk.mixer.position / RATE
     talk.pass_s(1.0)
     after = [onset_s for cue, onset_s in talk.onsets if cue == "tool_call"][-1]
