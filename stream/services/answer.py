@@ -137,6 +137,14 @@ def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
     return present({"id": own_id, "type": "function", "function": function, "extra_content": call.extra_content})
 
 
+def not_run(call: ToolCallEnd, why: str) -> ToolResult:
+    """The result of a call that is not run."""
+    content = f"The tool was not run: {why}."
+    return ToolResult(
+        tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=True, content=content, index=call.index
+    )
+
+
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -> tuple[bool, str]:
     """Whether the tool failed, and its result or exception as text."""
     # A task of its own: a tool that cancels its task does not cancel the turn.

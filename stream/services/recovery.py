@@ -24,6 +24,7 @@ from stream.events import (
     ToolResult,
     Usage,
 )
+from stream.services.answer import Answer, not_run
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import ChatFields, Message, check_known, with_guidance
 from stream.services.runner import ToolRunner
@@ -167,18 +168,21 @@ class Recovery(Wrapper):
             logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
             return
         names = {tool.name for tool in runner.tools}
-        answer, added = _Answer(), list[Message]()
+        answer, n_calls, added = _Answer(), 0, list[Message]()
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), added=added, **fields)) as events:
             async for event in events:
                 if isinstance(event, ToolResult) and event.tool_name in names:
                     self.attempts.result(self.model, event)
                 answer.note(event)
+                n_calls = max(n_calls, event.index + 1) if isinstance(event, ToolCallEnd) else n_calls
                 yield event
         if answer.is_missing and self._retry:
-            direct = with_guidance([*messages, *added], DIRECT_ANSWER)
+            direct, said = with_guidance([*messages, *added], DIRECT_ANSWER), Answer(first_index=n_calls)
             async with aclosing(self._source.chat(direct, **with_known(fields, runner.tools))) as events:
                 async for event in events:
-                    yield event
+                    yield said.take(event)
+            for call in said.calls:  # the model tells of them in place of an answer
+                yield not_run(call, "it was asked for an answer without tools")
 
 
 def _has_results(messages: Sequence[Message]) -> bool:

@@ -12,7 +12,7 @@ from stream.errors import StreamValueError
 from stream.events import InvalidToolCall, ServiceEvent, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import SERVER_TOOLS
 from stream.redaction import logged_arguments, logged_name
-from stream.services.answer import Answer, run_tool, words_of
+from stream.services.answer import Answer, not_run, run_tool, words_of
 from stream.services.attempts import Attempts
 from stream.services.chat_request import ChatFields, Message, check_known
 from stream.services.source import ChatSource, Wrapper, with_known
@@ -213,18 +213,17 @@ class ToolRunner(Wrapper):
         elif not why and call.status != "ok":
             why = "its arguments are not a JSON object"
         if why or tool is None:
-            is_error, content = True, f"The tool was not run: {why}."
-        else:
-            if logger.isEnabledFor(logging.DEBUG):
-                logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
-            try:
-                is_error, content = await run_tool(tool, self.validator.arguments(call), self._timeout_s)
-            except (ValueError, RecursionError) as error:  # of arguments that Python cannot read
-                is_error, content = True, words_of(error)
-            outcome = "failed" if is_error else "is done"
-            logger.debug("%s %s, %d characters", logged_name(tool.name), outcome, len(content))
-            if len(content) > self._longest:
-                content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
+            return not_run(call, why)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
+        try:
+            is_error, content = await run_tool(tool, self.validator.arguments(call), self._timeout_s)
+        except (ValueError, RecursionError) as error:  # of arguments that Python cannot read
+            is_error, content = True, words_of(error)
+        outcome = "failed" if is_error else "is done"
+        logger.debug("%s %s, %d characters", logged_name(tool.name), outcome, len(content))
+        if len(content) > self._longest:
+            content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
         name, call_id, index = call.tool_name, call.tool_call_id, call.index
         return ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content=content, index=index)
 

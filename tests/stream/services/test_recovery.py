@@ -7,7 +7,7 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.services.recovery import DIRECT_ANSWER
 from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, recovering, says, tool
 
@@ -164,6 +164,33 @@ def test_a_fallback_that_says_nothing_after_its_results_is_asked_once_more_witho
     assert asked == [("user", []), ("user", ["web_search"]), ("tool", ["web_search"]), ("tool", [])]
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["Brazil."] * says_more
     assert retries["success"] == says_more
+
+
+@BOTH
+def test_a_call_in_place_of_the_answer_after_the_fallback_gets_an_error(endpoint):
+    class CallsAlways:
+        as_recorded, pages = False, {}
+
+        def answer(self, path, request):
+            is_direct = any(message["content"] == DIRECT_ANSWER for message in request["messages"])
+            steps = [["call", "web_search", {}]]
+            if is_direct or not request.get("tools"):
+                steps = [
+                    ["say", '<tool_call>{"name": "web_search", "arguments": {}}</tool_call>' if is_direct else " "]
+                ]
+            elif request["messages"][-1]["role"] == "tool":
+                steps = [["say", " "]]
+            return says(steps).answer(path, request)
+
+    fallback = stream.services.Fallback(load_tools=lambda: [tool("web_search", lambda: "Brazil won.")])
+
+    def wrap(connection):
+        return stream.ToolRunner(stream.services.Recovery(connection, fallback=fallback), [])
+
+    exchange = chat(CallsAlways(), endpoint=endpoint, wrap=wrap)
+    calls = [end.index for end in exchange.of(stream.ToolCallEnd)]
+    assert calls == [0, 1]
+    assert [(result.index, result.is_error) for result in exchange.of(ToolResult)] == [(0, False), (1, True)]
 
 
 @pytest.mark.parametrize("question", ["Who won yesterday?", "What is the time?"], ids=["general", "of a tier"])
