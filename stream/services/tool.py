@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import Annotated, Any, Self, TypeAlias, get_type_hints
 
 from cues.extras import needed
@@ -146,7 +146,7 @@ class Tool:
         outer = function if isinstance(function, partial) else partial(function)
         named: Any = outer.func
         name = getattr(named, "__name__", type(named).__name__)
-        called = named if hasattr(named, "__name__") else named.__call__
+        called = _plain(named)
         parameters, pydantic = _schema(name, called, outer), needed(*PYDANTIC)
         try:
             run = pydantic.validate_call(called)
@@ -187,6 +187,20 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
     if name not in names:
         raise StreamValueError(f"tool_choice is {choice!r}; it must be one of {sorted(CHOICE_WORDS)} or of {names}")
     return {"type": "function", "function": {"name": name}}
+
+
+def _plain(function: Any) -> Any:
+    """A function of Python's for a callable that is none, such as `functools.cache` makes, or an object to call."""
+    if any(is_one(function) for is_one in (inspect.isfunction, inspect.ismethod, inspect.isbuiltin, inspect.isclass)):
+        return function
+    if not hasattr(function, "__wrapped__"):
+        return function.__call__
+
+    @wraps(function)
+    def called(*args: Any, **arguments: Any) -> Any:
+        return function(*args, **arguments)
+
+    return called
 
 
 def _with_bound(run: Callable[..., Any], outer: partial[Any], /, **arguments: Any) -> Any:

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, lru_cache, partial, update_wrapper
 from types import SimpleNamespace
 from typing import Annotated, Literal
 
@@ -258,6 +258,44 @@ def test_the_bound_arguments_of_a_partial_are_neither_shown_to_the_model_nor_rep
     arguments = {"query": "Oslo", "days": "1", "key": "mine"}
     assert asyncio.run(run_tool(made, arguments, 10.0)) == (False, "wiki Oslo 2 hunter2")
     assert stream.Tool.of(partial(Switch(), on=False)).name == "Switch"
+
+
+class Counted:
+    """A decorator that is an object."""
+
+    def __init__(self, function):
+        update_wrapper(self, function)
+        self.function, self.n_calls = function, 0
+
+    def __call__(self, *args, **arguments):
+        self.n_calls += 1
+        return self.function(*args, **arguments)
+
+
+@pytest.mark.parametrize("wrap", [cache, lru_cache(maxsize=4), Counted], ids=["cache", "lru_cache", "an object"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_that_a_decorator_has_made_an_object_is_a_tool_like_the_function(wrap, is_async):
+    def look(city: str, days: int = 1) -> str:
+        """Look."""
+        return f"{city} {days + 1}"
+
+    async def later(city: str, days: int = 1) -> str:
+        """Look."""
+        return look(city, days)
+
+    wrapped = wrap(later if is_async else look)
+    made = stream.Tool.of(wrapped)
+    assert (made.name, made.description) == ("later" if is_async else "look", "Look.")
+    assert made.parameters == stream.Tool.of(look).parameters
+    assert asyncio.run(run_tool(made, {"city": "Oslo", "days": "2"}, 10.0)) == (False, "Oslo 3")
+    assert stream.Tool.of(partial(wrapped, "Oslo")).parameters["properties"].keys() == {"days"}
+
+
+def test_an_object_to_call_with_a_name_of_its_own_has_that():
+    named = Switch()
+    named.__name__ = "lamp_switch"
+    assert stream.Tool.of(named).name == "lamp_switch"
+    assert [*stream.Tool.of(named).parameters["properties"]] == ["lamp", "on"]
 
 
 def test_a_partial_of_an_async_function_is_a_tool():
