@@ -237,7 +237,8 @@ class Utterance:
             return
         if not self._is_flushed and self._clock.now() - self._said_s >= _PAUSE_S:
             self.flush()
-        if self._clock.now() - self._active_s > _SPEECH_END_S and not self.track.awaits_speech:
+        is_quiet = self._clock.now() - self._active_s > _SPEECH_END_S and not self.track.awaits_speech
+        if is_quiet or self.error is not None:  # a voice that has failed speaks no more
             self.track.all_passed()
 
     def check(self) -> None:

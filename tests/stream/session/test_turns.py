@@ -363,6 +363,13 @@ def test_a_voice_that_stops_within_the_only_phrase_of_an_answer_ends_the_turn_wi
     assert new_clicks(told.tape.mixed, told.tape.speech) == []
 
 
+def test_cues_that_follow_the_words_of_a_voice_that_has_died_do_not_wait_for_the_end_of_the_turn():
+    turn = [*said("Let me look."), *call(0.4), *answered(0.7, is_error=True), (6.0, Finish("stop"))]
+    told = run_turn(turn, speaker=Breathless(dies), rules=CueRules(placement="after_words", working=None))
+    assert told.cues == ["tool_call", "error", "error"]  # of the tool, and of the voice
+    assert [cue.onset_samples / RATE < 2.0 for cue in told.journal.sounded] == [True, True, False]
+
+
 def test_a_stream_that_breaks_off_sounds_so_and_keeps_what_was_said():
     told = run_turn([*said("Let me look."), (0.5, StreamFailed("connection lost", code="unfinished"))])
     assert told.cues == ["error"]
