@@ -318,6 +318,7 @@ class CueRouter:
         """
         self._note_frames()
         self._waiting.queue(until)
+        self._words.speech()
 
     @_one_at_a_time
     def words_go_on(self, go_on: Callable[[], bool | None], *, follow_text: bool = True) -> None:

@@ -85,6 +85,7 @@ class WordsAhead:
     def forget(self) -> None:
         """Drop what waits, and await no words: the turn has ended."""
         self._going_on = self._voice_from = None
+        self._queued_until = 0
         self._texts.clear()
         self._take()
 
@@ -112,7 +113,6 @@ class WordsAhead:
         output, are_spoken = self._output(), self.are_spoken()
         while self._texts and output.since(self._texts[0]) >= _LONGEST_S * output.mixer.sample_rate:
             self._texts.popleft()
-        self._note_queue(output)
         if not self._texts:
             self._voice_from = None
         elif self._voice_from is None and not are_spoken:
@@ -122,8 +122,9 @@ class WordsAhead:
             self._voice_from = None
         return are_spoken or bool(self._texts)
 
-    def _note_queue(self, output: Output) -> None:
-        """Await the voice of the first text no more if it is queued: it need not begin after a pause."""
+    def speech(self) -> None:
+        """Note queued speech: after a while without any it is the voice of the first text, also without a pause."""
+        output = self._output()
         if output.queued_until > self._queued_until:
             was_quiet = output.since(self._queued_at) >= _SPEECH_END_S * output.mixer.sample_rate
             if self._texts and was_quiet:
@@ -162,7 +163,6 @@ class WordsAhead:
 
     def poll(self) -> None:
         """Look whether the words have ended."""
-        self._note_queue(self._output())
         is_open = self._follower is not None or self._going_on is not None or self._texts
         if is_open and not self.are_ahead() and (follower := self._take()) is not None:
             follower.then(self._output().mixer.position, False)
