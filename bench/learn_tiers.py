@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from stream.services.learned import BUCKETS, GENERAL, LEARNED, buckets, learned_tier
+from stream.services import KeywordClassifier, load_tiers
+from stream.services.learned import BUCKETS, GENERAL, LEARNED, buckets
 from stream.services.wording import WORD, plain
 
 ROOT = Path(__file__).parents[1]
@@ -176,11 +177,12 @@ def main() -> int:
         print(f"{len(labelled)} questions, {np.count_nonzero(weights)} weights of {weights.size}")
         WEIGHTS.write_bytes(weights.tobytes())
     start_s = time.perf_counter()
-    learned_tier("Turn the lamp off.")
+    classifier = KeywordClassifier(load_tiers())
+    classifier.classify("Turn the lamp off.")
     print(f"the first question: {1000 * (time.perf_counter() - start_s):.1f} ms")
     newest = tomllib.loads((QUESTIONS / "newest.toml").read_text(encoding="utf-8"))
     start_s = time.perf_counter()
-    found = {question: learned_tier(question) for questions in newest.values() for question in questions}
+    found = {question: classifier.classify(question) for questions in newest.values() for question in questions}
     print(f"a question: {1000 * (time.perf_counter() - start_s) / len(found):.2f} ms")
     for tier, questions in newest.items():
         wrong = [(found[question], question) for question in questions if found[question] != tier]

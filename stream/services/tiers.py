@@ -21,7 +21,7 @@ from stream.services.chat_request import ChatFields, Message, check_known, text_
 from stream.services.learned import GENERAL, learned_tier
 from stream.services.source import ChatSource, Wrapper, with_known
 from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
-from stream.services.wording import LONGEST, WORD, sentences
+from stream.services.wording import LONGEST, WORD, requests, sentences
 
 __all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
 
@@ -160,7 +160,7 @@ class KeywordClassifier:
 
     A sentence belongs to the first tier with a matching keyword, the question to the first of these tiers that is not
     `GENERAL`. If there is none, the weights choose among device, datetime and files, as far as these are among the
-    tiers and have no keywords.
+    tiers and have no keywords. If they choose none, each request of the question is classified by itself.
 
     Examples
     --------
@@ -169,6 +169,8 @@ class KeywordClassifier:
     'device'
     >>> classifier.classify("Who invented the lamp?")
     'general'
+    >>> classifier.classify("Tell me who invented the lamp and turn mine off")
+    'device'
     """
 
     def __init__(self, tiers: Sequence[Tier]) -> None:
@@ -176,7 +178,11 @@ class KeywordClassifier:
         self._learned = {tier.name for tier in tiers if not tier.keywords}
 
     def classify(self, question: str) -> str:
-        """The name of the question's tier."""
+        """The name of the question's tier, or of its first request that is not general if it is general as a whole."""
+        names = (self._tier_of(text) for text in (question, *requests(question)))
+        return next((name for name in names if name != GENERAL), GENERAL)
+
+    def _tier_of(self, question: str) -> str:
         for sentence in sentences(question):
             name = next((name for name, keywords in self._tiers if keywords.search(sentence)), GENERAL)
             if name != GENERAL:
@@ -188,9 +194,11 @@ class KeywordClassifier:
 class ToolTiers(Wrapper):
     """A source that offers only the tools of the question's tier.
 
-    A tool that the question or `tool_choice` names is offered, too. A general question gets no tools, but "Yes, please"
-    gets those of the question before it, and "And in the kitchen?" these and its own. A tier whose patterns match no
-    tool is a warning in the log, and so are, once, the tools that belong to no tier.
+    "Turn on the light and tell me the time" is two requests and gets the tools of both tiers, but a classifier of yours
+    is asked once, for the whole question. A tool that the question or `tool_choice` names is offered, too. A general
+    question gets no tools, but "Yes, please" gets those of the question before it, and "And in the kitchen?" these and
+    its own. A tier whose patterns match no tool is a warning in the log, and so are, once, the tools that belong to no
+    tier.
 
     Parameters
     ----------
@@ -223,15 +231,12 @@ class ToolTiers(Wrapper):
 
     async def choose(self, question: str, tools: Iterable[ToolLike] | None = None) -> tuple[Tool, ...]:
         """The tools to offer for a question, in the order given."""
-        named = self._classifier.classify(question)
-        name = named if isinstance(named, str) else await named
-        tier = self._tiers.get(name) or Tier(name=GENERAL)
         every = self._tools if tools is None else as_tools(tools)
         self._log_those_of_no_tier(every)
-        kept = {tool.name for tool in every if self._has(tier, tool)}
-        if every and not kept and (tier.groups or tier.tools):
-            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), logged_list(_shown(every)))
-        asked = sentences(question)
+        kept = set[str]()
+        for tier in [self._tiers[name] for name in await self._classified(question) if name in self._tiers]:
+            kept |= self._names_of(tier, every)
+        asked = list(chain.from_iterable(map(sentences, requests(question))))
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
     async def chat(
@@ -259,6 +264,20 @@ class ToolTiers(Wrapper):
         async with aclosing(self._source.chat(messages, tools=chosen, **asked)) as events:
             async for event in events:
                 yield event
+
+    async def _classified(self, question: str) -> list[str]:
+        """The tiers of the question and, since that takes the built-in classifier no time, of each of its requests."""
+        named = self._classifier.classify(question)
+        names = [named if isinstance(named, str) else await named]
+        if isinstance(self._classifier, KeywordClassifier):
+            names += map(self._classifier.classify, requests(question))
+        return [name for name in dict.fromkeys(names) if name != GENERAL] or [GENERAL]
+
+    def _names_of(self, tier: Tier, every: Sequence[Tool]) -> set[str]:
+        names = {tool.name for tool in every if self._has(tier, tool)}
+        if every and not names and (tier.groups or tier.tools):
+            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), logged_list(_shown(every)))
+        return names
 
     def _has(self, tier: Tier, tool: Tool) -> bool:
         """Whether the tool belongs to the tier: by its group if any tier has that group, otherwise by its name."""

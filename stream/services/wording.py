@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["LONGEST", "WORD", "plain", "sentences"]
+__all__ = ["LONGEST", "REQUEST", "WORD", "plain", "requests", "sentences"]
 
 LONGEST = 500
 """Characters of a question that are searched: a spoken request is short."""
@@ -33,6 +33,35 @@ POLITE_END = re.compile(
 )
 WORD = re.compile(r"(?<!\w)[~.]{0,2}/[\w./-]+|[\w']+(?:\.\w+)*")
 SENTENCE_END = re.compile(r"[.?!;:,]+(?=\s|$)|\n+")
+QUESTION_END = re.compile(r"[.?!;]+(?=\s|$)|\n+")
+REFERS = (
+    r"(?:(?!,| and | then ).)* (?:he|she|they|him|them|his|its|their|(?:do|does|did|has|had|were) it"
+    r"|(?<!day )(?<!date )was it|is it (?:an?|so|for|from|of|like|made|used|called))\b"
+)
+"""What makes a question refer to something before it: "what did he invent", but not "what time is it"."""
+QUESTION = (
+    rf"(?!{REFERS})(?:what|who|whose|when|where|which|how|why|is|are|was|were|do|does|did|can|could|will|would|has"
+    r"|have|please|i (?:want|need|would))\b"
+)
+ORDER = (
+    r"(?:(?:activate|add|append|archive|arm|ask|brighten|bring|change|check|close|compare|convert|copy|count|create"
+    r"|deactivate|decrease|delete|dim|disable|disarm|draw|enable|explain|find|get|give|help|increase|keep|leave|let"
+    r"|lower|make|move|mute|open|pause|ping|play|print|put|raise|read|reboot|recommend|reduce|refresh|remind|remove"
+    r"|rename|reset|restart|run|save|say|search|send|set|show|shut|sing|spell|start|stop|switch|take|tell|toggle"
+    r"|translate|turn|unlock|wake|warm|write)\b"
+    r"|(?:call|charge|clean|cool|heat|light|list|lock|look|order|query)"
+    r" (?:the|my|our|all|every|an?|me|up|for|this|that)\b)"
+)
+"""Verbs; those that are nouns, too, need an article after them: "sound and light waves" has no order."""
+REQUEST = re.compile(f"{QUESTION}|{ORDER}")
+"""How a question or an order begins."""
+JOINT = r"(?:,? (?:and|then|but)|,)(?: (?:then|also|now|just|finally|maybe|after that))* (?=(?:%s) )"
+ANY_JOINT, QUESTION_JOINT = re.compile(JOINT % REQUEST.pattern), re.compile(JOINT % QUESTION)
+ASKS_OF_DEEDS = re.compile(
+    r"(how (do|does|did|can|could|should|would|to|come)|why|what (happens|if|do|does|can|should|is the best)|should"
+    r"|explain|describe|define|imagine|discuss|recommend|is it \w+ to)\b"
+)
+"""Questions that a verb after "and" goes on with: "How do I open the oven and clean it?" does not ask to clean it."""
 
 
 def plain(text: str) -> str:
@@ -55,3 +84,16 @@ def sentences(text: str) -> list[str]:
     """
     parts = ("".join(f"{word} " for word in WORD.findall(part)) for part in SENTENCE_END.split(plain(text)))
     return [left for part in parts if (left := POLITE_END.sub("", POLITE.sub("", part), count=1))]
+
+
+def requests(text: str) -> list[str]:
+    """The parts of a text in lower case that ask something each: its sentences, parted where "and" begins a request.
+
+    >>> requests("Turn on the light and the fan, and then tell me a joke.")
+    ['turn on the light and the fan', 'tell me a joke']
+    >>> requests("How do I open the oven and clean it?")
+    ['how do i open the oven and clean it']
+    """
+    asked = (" ".join(part.split()) for part in QUESTION_END.split(plain(text)))
+    joints = ((QUESTION_JOINT if ASKS_OF_DEEDS.match(POLITE.sub("", part)) else ANY_JOINT, part) for part in asked)
+    return [request for joint, part in joints if part for request in joint.split(part)]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import tomllib
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.support.house_tools import HOUSE, listed
 from tests.support.model_server import tool
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions"
-TABLES = {name: tomllib.loads((QUESTIONS / f"{name}.toml").read_text()) for name in ("learned", "newest")}
+TABLES = {name: tomllib.loads((QUESTIONS / f"{name}.toml").read_text()) for name in ("learned", "newest", "joined")}
 
 
 class Named:
@@ -79,6 +80,75 @@ def test_of_the_questions_that_nothing_was_learned_from_93_in_100_find_their_tie
 )
 def test_the_sentence_that_belongs_to_a_tier_most_clearly_decides(question, tier):
     assert stream.services.KeywordClassifier(stream.services.load_tiers()).classify(question) == tier
+
+
+def joined(first, second):
+    """Questions of two tiers in one sentence, and the tiers whose tools each gets."""
+    tools = {"get_zwave_nodes": "device", "get_current_datetime": "datetime", "read_file": "files"}
+    tiers = stream.services.ToolTiers(None, [tool(name) for name in tools])
+    for one, other in zip(TABLES["newest"][first], cycle(TABLES["newest"][second]), strict=False):
+        question = f"{one.rstrip('.?! ')} and {other[0].lower()}{other[1:]}"
+        yield {tools[found.name] for found in asyncio.run(tiers.choose(question))}
+
+
+@pytest.mark.parametrize("two", [("device", "datetime"), ("datetime", "device"), ("device", "files")], ids="-".join)
+def test_of_two_requests_joined_by_and_7_in_10_get_the_tools_of_both(two):
+    found = list(joined(*two))
+    assert found.count(set()) <= 0.05 * len(found)
+    assert found.count(set(two)) >= 0.7 * len(found)
+
+
+@pytest.mark.parametrize("tier", ["device", "datetime", "files"])
+def test_of_the_requests_joined_to_a_general_question_85_in_100_get_their_tools(tier):
+    found = list(joined(tier, "general"))
+    assert found.count({tier}) >= 0.85 * len(found)
+
+
+def test_of_the_general_questions_with_and_95_in_100_stay_general():
+    assert len(TABLES["joined"]["general"]) >= 190
+    classifier = stream.services.KeywordClassifier(stream.services.load_tiers())
+    names = [classifier.classify(question) for question in TABLES["joined"]["general"]]
+    assert len(names) - names.count("general") <= 8  # 3 of these do without the "and", too
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Turn on the light and tell me the time", ["set_light", "get_time"]),
+        ("Turn on the light. What time is it?", ["set_light", "get_time"]),
+        ("What time is it and turn on the light", ["set_light", "get_time"]),
+        ("Turn on the light, and then who wrote Faust?", ["set_light"]),
+        ("Tell me a joke and then turn on the light", ["set_light"]),
+        ("Who wrote Faust and what time is it?", ["get_time"]),
+        ("How does a heater work and what time is it?", ["get_time"]),
+        ("How do I open the oven and clean the fridge?", []),
+        ("Who invented the lamp and when was it?", []),
+        ("Turn on the light and set a timer", ["set_light", "set_timer"]),
+        ("How do I boil eggs and set a timer?", []),
+    ],
+)
+def test_each_request_of_a_sentence_gets_its_tools(question, names):
+    assert chosen(question, [tool("set_light"), tool("get_time"), tool("set_timer")]) == names
+
+
+def test_a_request_is_found_by_keywords_after_and_too():
+    mine = stream.services.Tier(name="music", tools=["play_song"], keywords=["^play"])
+    tools, tiers = [tool("play_song"), tool("set_light")], [*stream.services.load_tiers(), mine]
+    assert chosen("Why is the sky blue? And play jazz", tools, tiers=tiers) == ["play_song"]
+    assert chosen("Tell me a joke and play jazz", tools, tiers=tiers) == ["play_song"]
+    assert chosen("Turn on the light and play jazz", tools, tiers=tiers) == ["play_song", "set_light"]
+
+
+def test_a_classifier_of_ones_own_is_asked_once_for_the_whole_question():
+    asked = []
+
+    class Own(Named):
+        def classify(self, question):
+            asked.append(question)
+            return self.tier
+
+    assert chosen("Turn on the light and tell me the time", [tool("get_time")], classifier=Own("datetime"))
+    assert asked == ["Turn on the light and tell me the time"]
 
 
 NAMES = {
