@@ -17,20 +17,15 @@ from stream.checks import are_texts
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import ServiceEvent
 from stream.redaction import logged_list
-from stream.services.chat_request import ChatFields, Message, check_known, text_of
+from stream.services.chat_request import ChatFields, Message, check_known
+from stream.services.follow_ups import depended_on
 from stream.services.learned import GENERAL, learned_tier
 from stream.services.source import ChatSource, Wrapper, with_known
 from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
-from stream.services.wording import LONGEST, WORD, requests, sentences
+from stream.services.wording import requests, sentences
 
 __all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
 
-FOLLOW_UP = re.compile(
-    r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|go ahead|do (it|that|so)) )+"
-    r"|(?P<adds>((and|or|but) )?(what about|how about)|and|or) "
-    r"((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
-)
-"""Questions that depend on the one before: "Yes, please", and those that add to it: "And in the kitchen?"."""
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 logger = logging.getLogger(__name__)
@@ -197,8 +192,8 @@ class ToolTiers(Wrapper):
     "Turn on the light and tell me the time" is two requests and gets the tools of both tiers, but a classifier of yours
     is asked once, for the whole question. A tool that the question or `tool_choice` names is offered, too. A general
     question gets no tools, but "Yes, please" gets those of the question before it, and "And in the kitchen?" these and
-    its own. A tier whose patterns match no tool is a warning in the log, and so are, once, the tools that belong to no
-    tier.
+    its own, as does a short answer to a question of the assistant's. A tier whose patterns match no tool is a warning
+    in the log, and so are, once, the tools that belong to no tier.
 
     Parameters
     ----------
@@ -246,13 +241,8 @@ class ToolTiers(Wrapper):
         check_known(fields)
         every = self._tools if tools is None else as_tools(tools)
         wanted = set[str]()
-        for question in (text_of(message) for message in reversed(messages) if message.get("role") == "user"):
-            said = "".join(f"{word} " for word in WORD.findall(question[:LONGEST].lower()))
-            follows = FOLLOW_UP.fullmatch(said)
-            if not follows or follows["adds"]:
-                wanted |= {tool.name for tool in await self.choose(question, every)}
-            if not follows:
-                break
+        for text in depended_on(messages):
+            wanted |= {tool.name for tool in await self.choose(text, every)}
         chosen = tuple(tool for tool in every if tool.name in wanted)
         choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
         if isinstance(choice, dict):

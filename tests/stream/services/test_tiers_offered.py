@@ -57,6 +57,38 @@ def test_a_follow_up_gets_the_tools_of_the_question_before_it(first, then, tools
     assert offered(then[-1], earlier=earlier) == tools
 
 
+UNLOCK, TIME = ("Unlock the front door", "Are you sure?"), ("What time is it?", "In which city?")
+
+
+@pytest.mark.parametrize(
+    ("before", "answer", "tools"),
+    [
+        *((UNLOCK, answer, ZWAVE) for answer in ("Yes, I am sure", "I'm sure.", "Certainly", "Right", "positive")),
+        *(
+            (TIME, answer, ["get_current_datetime"])
+            for answer in ("Oslo", "In Oslo.", "the second one", "New York City")
+        ),
+        *((UNLOCK, answer, []) for answer in ("No", "no thanks", "Never mind", "Who was Newton?", "who was Newton")),
+        *(
+            (UNLOCK, answer, [])
+            for answer in ("Tell me more", "I would rather hear a joke about doctors", "Good night")
+        ),
+        (("Turn on the lamp", "Done."), "Oslo", []),
+        (("Who was Newton?", "Which one?"), "Isaac", []),
+    ],
+)
+def test_an_answer_to_a_question_of_the_assistants_gets_the_tools_of_the_question_before_it(before, answer, tools):
+    earlier = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), before, strict=True)]
+    assert offered(answer, earlier=earlier) == tools
+
+
+def test_answers_to_two_questions_in_a_row_get_the_tools_of_the_first_request():
+    texts = ("Set the thermostat", "In which room?", "the study", "To what?")
+    earlier = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    assert offered("twenty one", earlier=earlier) == ZWAVE
+    assert offered("Oslo", earlier=earlier) == ZWAVE
+
+
 def test_a_tool_that_the_choice_names_is_offered_and_chosen():
     exchange = chat(
         "ollama-plain-text",
