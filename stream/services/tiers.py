@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -174,7 +174,7 @@ class KeywordClassifier:
 
     def classify(self, question: str) -> str:
         """The name of the question's tier, or of its first request that is not general if it is general as a whole."""
-        names = (self._tier_of(text) for text in (question, *requests(question)))
+        names = (self._tier_of(text) for text in chain([question], _several(question)))
         return next((name for name in names if name != GENERAL), GENERAL)
 
     def _tier_of(self, question: str) -> str:
@@ -256,11 +256,11 @@ class ToolTiers(Wrapper):
                 yield event
 
     async def _classified(self, question: str) -> list[str]:
-        """The tiers of the question and, since that takes the built-in classifier no time, of each of its requests."""
+        """The tiers of the question; the built-in classifier, which is fast, is asked about each of its requests, too."""
         named = self._classifier.classify(question)
         names = [named if isinstance(named, str) else await named]
         if isinstance(self._classifier, KeywordClassifier):
-            names += map(self._classifier.classify, requests(question))
+            names += map(self._classifier.classify, _several(question))
         return [name for name in dict.fromkeys(names) if name != GENERAL] or [GENERAL]
 
     def _names_of(self, tier: Tier, every: Sequence[Tool]) -> set[str]:
@@ -294,6 +294,12 @@ class ToolTiers(Wrapper):
             first.search(sentence) or (anywhere.search(sentence) and not self._general.search(sentence))
             for sentence in asked
         )
+
+
+def _several(question: str) -> Iterator[str]:
+    """The requests of a question, if it has more than one."""
+    found = requests(question)
+    yield from found if len(found) > 1 else ()
 
 
 def _shown(tools: Iterable[Tool]) -> list[str]:
