@@ -231,7 +231,7 @@ class ToolTiers(Wrapper):
         kept = set[str]()
         for tier in [self._tiers[name] for name in await self._classified(question) if name in self._tiers]:
             kept |= self._names_of(tier, every)
-        asked = list(chain.from_iterable(map(sentences, requests(question))))
+        asked = [*sentences(question), *chain.from_iterable(map(sentences, requests(question)))]
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
     async def chat(
@@ -256,7 +256,7 @@ class ToolTiers(Wrapper):
                 yield event
 
     async def _classified(self, question: str) -> list[str]:
-        """The tiers of the question; the built-in classifier, which is fast, is asked about each of its requests, too."""
+        """The tiers of the question; the built-in classifier, which is fast, is asked about each request, too."""
         named = self._classifier.classify(question)
         names = [named if isinstance(named, str) else await named]
         if isinstance(self._classifier, KeywordClassifier):

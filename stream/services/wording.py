@@ -55,8 +55,11 @@ ORDER = (
 """Verbs; those that are nouns, too, need an article after them: "sound and light waves" has no order."""
 REQUEST = re.compile(f"{QUESTION}|{ORDER}")
 """How a question or an order begins."""
-JOINT = r"(?:,? (?:and|then|but)|,)(?: (?:then|also|now|just|finally|maybe|after that))* (?=(?:%s) )"
-ANY_JOINT, QUESTION_JOINT = re.compile(JOINT % REQUEST.pattern), re.compile(JOINT % QUESTION)
+AND = r",? (?:and|then|but)"
+JOINT = r"(?:%s)(?: (?:then|also|now|just|finally|maybe|after that))* (?=(?:%s) )"
+QUESTION_JOINT = re.compile(JOINT % (f"{AND}|,", QUESTION))
+ANY_JOINT = re.compile(JOINT % (f"{AND}|,", REQUEST.pattern))
+AND_JOINT = re.compile(JOINT % (AND, REQUEST.pattern))
 ASKS_OF_DEEDS = re.compile(
     r"(how (do|does|did|can|could|should|would|to|come)|why|what (happens|if|do|does|can|should|is the best)|should"
     r"|explain|describe|define|imagine|discuss|recommend|is it \w+ to)\b"
@@ -87,13 +90,28 @@ def sentences(text: str) -> list[str]:
 
 
 def requests(text: str) -> list[str]:
-    """The parts of a text in lower case that ask something each: its sentences, parted where "and" begins a request.
+    """The parts of a text in lower case that ask something each: its questions and orders, split where "and" joins two.
 
-    >>> requests("Turn on the light and the fan, and then tell me a joke.")
+    >>> requests("Computer. Turn on the light and the fan, and then tell me a joke.")
     ['turn on the light and the fan', 'tell me a joke']
     >>> requests("How do I open the oven and clean it?")
     ['how do i open the oven and clean it']
     """
-    asked = (" ".join(part.split()) for part in QUESTION_END.split(plain(text)))
-    joints = ((QUESTION_JOINT if ASKS_OF_DEEDS.match(POLITE.sub("", part)) else ANY_JOINT, part) for part in asked)
-    return [request for joint, part in joints if part for request in joint.split(part)]
+    asked = list[str]()
+    for sentence in (" ".join(part.split()) for part in QUESTION_END.split(plain(text))):
+        parts = _joint_of(sentence).split(sentence)
+        if len(parts) > 1 or _is_request(sentence):
+            asked += parts
+    return asked
+
+
+def _joint_of(sentence: str) -> re.Pattern[str]:
+    """Where the sentence may be split: at a comma only after a request, which "Computer, tell me a joke" has not."""
+    if ASKS_OF_DEEDS.match(POLITE.sub("", sentence)):
+        return QUESTION_JOINT
+    return ANY_JOINT if _is_request(sentence) else AND_JOINT
+
+
+def _is_request(sentence: str) -> bool:
+    """Whether a sentence begins as a question or an order, after polite phrases."""
+    return REQUEST.match(POLITE.sub("", sentence)) is not None

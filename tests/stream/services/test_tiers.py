@@ -125,6 +125,13 @@ def test_of_the_general_questions_with_and_95_in_100_stay_general():
         ("Who invented the lamp and when was it?", []),
         ("Turn on the light and set a timer", ["set_light", "set_timer"]),
         ("How do I boil eggs and set a timer?", []),
+        ("Turn on the light, tell me the time", ["set_light", "get_time"]),
+        ("Robot, tell me a joke", []),
+        ("Robot. What time is it?", ["get_time"]),
+        ("Turn on the light. It is late.", ["set_light"]),
+        ("It is late, who wrote Faust?", []),
+        ("At noon, tell me a joke", []),
+        ("Robot, tell me a joke and turn on the light", ["set_light"]),
     ],
 )
 def test_each_request_of_a_sentence_gets_its_tools(question, names):
