@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +27,8 @@ from stream.services.wording import requests, sentences
 __all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
 
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+JOINED = re.compile(r"[.?!;,\n]\s*\w|\b(and|then|but)\b", re.IGNORECASE)
+"""What a question of several requests has; most questions have none, and need not be split."""
 
 logger = logging.getLogger(__name__)
 
@@ -174,8 +176,9 @@ class KeywordClassifier:
 
     def classify(self, question: str) -> str:
         """The name of the question's tier, or of its first request that is not general if it is general as a whole."""
-        names = (self._tier_of(text) for text in chain([question], _several(question)))
-        return next((name for name in names if name != GENERAL), GENERAL)
+        whole = self._tier_of(question)
+        parts = _several(question) if whole == GENERAL else ()
+        return next((name for name in map(self._tier_of, parts) if name != GENERAL), whole)
 
     def _tier_of(self, question: str) -> str:
         for sentence in sentences(question):
@@ -228,10 +231,11 @@ class ToolTiers(Wrapper):
         """The tools to offer for a question, in the order given."""
         every = self._tools if tools is None else as_tools(tools)
         self._log_those_of_no_tier(every)
+        parts = _several(question)
         kept = set[str]()
-        for tier in [self._tiers[name] for name in await self._classified(question) if name in self._tiers]:
+        for tier in [self._tiers[name] for name in await self._classified(question, parts) if name in self._tiers]:
             kept |= self._names_of(tier, every)
-        asked = [*sentences(question), *chain.from_iterable(map(sentences, requests(question)))]
+        asked = [*sentences(question), *chain.from_iterable(map(sentences, parts))]
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
     async def chat(
@@ -255,12 +259,12 @@ class ToolTiers(Wrapper):
             async for event in events:
                 yield event
 
-    async def _classified(self, question: str) -> list[str]:
-        """The tiers of the question; the built-in classifier, which is fast, is asked about each request, too."""
+    async def _classified(self, question: str, parts: Sequence[str]) -> list[str]:
+        """The tiers of the question; the built-in classifier, which is fast, is asked about its parts, too."""
         named = self._classifier.classify(question)
         names = [named if isinstance(named, str) else await named]
         if isinstance(self._classifier, KeywordClassifier):
-            names += map(self._classifier.classify, _several(question))
+            names += map(self._classifier.classify, parts)
         return [name for name in dict.fromkeys(names) if name != GENERAL] or [GENERAL]
 
     def _names_of(self, tier: Tier, every: Sequence[Tool]) -> set[str]:
@@ -296,10 +300,10 @@ class ToolTiers(Wrapper):
         )
 
 
-def _several(question: str) -> Iterator[str]:
+def _several(question: str) -> Sequence[str]:
     """The requests of a question, if it has more than one."""
-    found = requests(question)
-    yield from found if len(found) > 1 else ()
+    found = requests(question) if JOINED.search(question) else ()
+    return found if len(found) > 1 else ()
 
 
 def _shown(tools: Iterable[Tool]) -> list[str]:
