@@ -139,6 +139,18 @@ class PacedCues(PipelineCues):
         """Whether words are queued; whether an utterance that has not ended goes on is not known."""
         return bool(self.pacer.queued_samples) or (False if self._is_ended else None)
 
+    async def cues_end(self, is_over: Callable[[], bool]) -> None:
+        """Return when no cue sounds that ends by itself, and none is about to; after 2 s at most."""
+        give_up_s = self.clock.now() + _LONGEST_CUE_S
+        while self._cue_sounds() and self.clock.now() < give_up_s and not is_over():
+            await self.clock.sleep(FRAME_MS / 1000.0)
+
+    def _cue_sounds(self) -> bool:
+        # A cue that was dropped as it began leaves a span, but no sound.
+        ends = (span.end_samples or 0 for span in self.router.spans if span.sample_rate == self.mixer.sample_rate)
+        is_heard = self.router.has_waiting_cue or any(end > self.mixer.position for end in ends)
+        return self.mixer.active and is_heard
+
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""
         self.router.barge_in(fade_ms)
@@ -250,16 +262,8 @@ class PacedWriter(PacedOutput):
         clock = self._paced.clock
         while self._paced.pacer.queued_samples and not self._is_over:
             await clock.sleep(0.02)
-        give_up_s = clock.now() + _LONGEST_CUE_S
-        while self._sounds() and clock.now() < give_up_s and not self._is_over:
-            await clock.sleep(0.02)
+        await self._paced.cues_end(lambda: self._is_over)
         await clock.sleep(self._paced.lead_ms / 1000.0)
-
-    def _sounds(self) -> bool:
-        """Whether a cue sounds that ends by itself, or is about to; one that was dropped as it began leaves a span."""
-        mixer = self._paced.mixer
-        ends = (span.end_samples or 0 for span in self.router.spans if span.sample_rate == mixer.sample_rate)
-        return mixer.active and (self.router.has_waiting_cue or any(end > mixer.position for end in ends))
 
     def close(self) -> None:
         """Fade out and end `run`."""

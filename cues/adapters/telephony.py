@@ -117,9 +117,10 @@ class PhoneLine(PacedLine):
         self._paced.wake()
 
     async def played(self) -> None:
-        """Return when all that was pushed has been played, or dropped by a barge-in."""
-        while not self._is_over and (self._paced.pacer.queued_samples or self._due or self._outbox):
-            await self._paced.clock.sleep(FRAME_MS / 1000.0)
+        """Return when all that was pushed, and each cue that has begun or waits for a pause, was played or dropped."""
+        await self._all_sent()
+        await self._paced.cues_end(lambda: self._is_over)
+        await self._all_sent()
         if self._started is None or self._is_over:
             return
         self._n_marks += 1
@@ -131,6 +132,10 @@ class PhoneLine(PacedLine):
             await mark.wait()
         finally:
             del self._marks[name]
+
+    async def _all_sent(self) -> None:
+        while not self._is_over and (self._paced.pacer.queued_samples or self._due or self._outbox):
+            await self._paced.clock.sleep(FRAME_MS / 1000.0)
 
     async def run(self) -> None:
         """Send what is due, from the call's start until `close`, a `Stopped`, a failure or a cancellation."""

@@ -97,7 +97,7 @@ async def chat_events(
     for offered in (tools, None) if tools else (None,):
         is_first, answer = True, _Answer(client, {**request, **({"tools": list(offered)} if offered else {})})
         async with aclosing(
-            cast("AsyncGenerator[Event, None]", words(read(answer, tools=offered, start=start)))
+            cast("AsyncGenerator[Event, None]", words(read(answer, tools=offered or names or None, start=start)))
         ) as events:
             async for event in events:
                 failed = isinstance(event, StreamFailed)

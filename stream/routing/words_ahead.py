@@ -22,6 +22,7 @@ __all__ = ["Follower", "Output", "WordsAhead"]
 
 _SPEECH_END_S = 0.2  # A voice of which nobody knows more has finished after this silence.
 _LONGEST_S = 2.0  # Of a silence before words that are announced.
+_LONGEST_GAP_S = 0.6  # Between words and those of a next text: they may have been heard already, without a gap.
 
 
 class Output(NamedTuple):
@@ -75,6 +76,7 @@ class WordsAhead:
         self._going_on: Mark | None = None
         self._texts: deque[Mark] = deque()  # whose voices are awaited
         self._voice_from: int | None = None  # where the first one's may begin; `None` while other words are heard
+        self._gap: Mark | None = None  # behind those words
         self._queued_until, self._queued_at = 0, Mark(0, 0)  # the end of the queue, and when it last moved on
 
     @property
@@ -84,7 +86,7 @@ class WordsAhead:
 
     def forget(self) -> None:
         """Drop what waits, and await no words: the turn has ended."""
-        self._going_on = self._voice_from = None
+        self._going_on = self._voice_from = self._gap = None
         self._queued_until = 0
         self._texts.clear()
         self._take()
@@ -111,16 +113,25 @@ class WordsAhead:
     def are_ahead(self) -> bool:
         """Whether words are on their way."""
         output, are_spoken = self._output(), self.are_spoken()
-        while self._texts and output.since(self._texts[0]) >= _LONGEST_S * output.mixer.sample_rate:
-            self._texts.popleft()
-        if not self._texts:
-            self._voice_from = None
-        elif self._voice_from is None and not are_spoken:
+        while self._texts and self._is_late(output):
+            self._voice_came()
+        if self._texts and self._voice_from is None and not are_spoken:
             self._voice_from = output.mixer.position
+            self._gap = Mark(output.mixer.position, output.idle)
         if self._voice_from is not None and output.mixer.heard >= self._voice_from:
-            self._texts.popleft()
-            self._voice_from = None
+            self._voice_came()
         return are_spoken or bool(self._texts)
+
+    def _is_late(self, output: Output) -> bool:
+        """Whether the voice of the first text does not come, or has come without a gap to know it by."""
+        rate = output.mixer.sample_rate
+        is_long = self._gap is not None and output.since(self._gap) >= _LONGEST_GAP_S * rate
+        return is_long or output.since(self._texts[0]) >= _LONGEST_S * rate
+
+    def _voice_came(self) -> None:
+        """Await the voice of the next text."""
+        self._texts.popleft()
+        self._voice_from = self._gap = None
 
     def speech(self) -> None:
         """Note queued speech: after a while without any it is the voice of the first text, also without a pause."""
@@ -128,8 +139,7 @@ class WordsAhead:
         if output.queued_until > self._queued_until:
             was_quiet = output.since(self._queued_at) >= _SPEECH_END_S * output.mixer.sample_rate
             if self._texts and was_quiet:
-                self._texts.popleft()
-                self._voice_from = None
+                self._voice_came()
             self._queued_at = Mark(output.mixer.position, output.idle)
         self._queued_until = output.queued_until
 

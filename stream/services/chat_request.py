@@ -57,6 +57,7 @@ class ChatFields(TypedDict, total=False):
     extra: Mapping[str, Any] | None
     told: Literal["hide", "run"]
     known_tools: Collection[str]
+    may_call: bool
 
 
 def check_known(fields: Mapping[str, object], *own: str) -> None:

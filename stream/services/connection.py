@@ -195,7 +195,8 @@ class Connection:
         messages : Sequence[Mapping]
             In OpenAI's form, for both endpoints.
         tools : Iterable or None
-            Tools to offer, in the model's own style; without them the request mentions no tools.
+            Tools to offer, in the model's own style; without them the request mentions no tools. With an empty list
+            calls without a mark of their own, such as a JSON object, are text.
         tool_choice : str, Mapping or None
             `"auto"`, `"none"`, `"required"` (also `"any"`), a tool's name, or OpenAI's object.
         parallel_tool_calls : bool or None
@@ -213,8 +214,10 @@ class Connection:
         told : {"hide", "run"}
             From `ToolRunner` for a `Recovery`: what becomes of calls that the model only tells of. It is not sent.
         known_tools : Collection[str]
-            Names by which calls that the model writes as text are told from examples where the request offers no
-            tools; from `ToolRunner`, `ToolTiers` and `Recovery`. They are not sent.
+            Names of tools that the request does not offer, but whose calls are read where the model writes them as
+            text; from `ToolRunner`, `ToolTiers` and `Recovery`. They are not sent.
+        may_call : bool
+            From `ToolTiers` for a `Recovery`: a call is run although no tools are offered. It is not sent.
 
         Raises
         ------
@@ -222,7 +225,7 @@ class Connection:
             If a parameter is unknown, or cannot be sent.
         """
         check_known(fields)
-        wanted, choice, named = as_tools(tools), None, None
+        wanted, known, choice, named = as_tools(tools), fields.get("known_tools", ()), None, None
         if wanted:
             choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in wanted))
             named = choice["function"]["name"] if isinstance(choice, dict) else None
@@ -241,6 +244,7 @@ class Connection:
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
             fields["think"] = None
         check_request(messages, fields)
+        readable = None if tools is None and not known else tuple(dict.fromkeys((*(t.name for t in wanted), *known)))
         sent = {entry["function"]["name"] for entry in offered}
         words = guidance((tool for tool in wanted if tool.name in sent), self.capabilities) if self.guide else ""
         while True:
@@ -260,8 +264,7 @@ class Connection:
                 body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
             except (AttributeError, LookupError, TypeError) as error:
                 raise StreamTypeError(f"a message is not in OpenAI's form: {error!r}") from error
-            readable = names or tuple(fields.get("known_tools", ())) or tuple(tool.name for tool in wanted)
-            ask = partial(self._endpoint.ask, body, readable or None)
+            ask = partial(self._endpoint.ask, body, readable)
             async with aclosing(with_retries(ask, self._retries, parts)) as events:
                 async for event in events:
                     # The beginning of an answer is spoken already: it is not asked for twice.

@@ -109,8 +109,8 @@ class Recovery(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, retries included."""
         check_known(fields)
-        first_s, end, offered = 0.0, list[ServiceEvent](), tuple(tools or ())
-        calls_count = bool(offered) or not _has_results(messages)
+        first_s, end, offered = 0.0, list[ServiceEvent](), None if tools is None else tuple(tools)
+        calls_count = bool(offered) or fields.get("may_call", False) or not _has_results(messages)
         for number, (how, ask) in enumerate(self._ways(messages, offered, fields), 1):
             if how:
                 yield AskedAgain(number, how)
@@ -142,7 +142,7 @@ class Recovery(Wrapper):
             self.attempts.empty(self.model)
             logger.warning("Empty tool call pattern detected (%s, after %.2f s)", self.model, attempt.seconds)
 
-    def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: ChatFields) -> list[Any]:
+    def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike] | None, fields: ChatFields) -> list[Any]:
         """The first attempt, without a name, and the retries in order."""
         plain = with_known(fields, as_tools(tools)).copy()
         plain.pop("tool_choice", None)

@@ -154,7 +154,7 @@ class ToolRunner(Wrapper):
         for number in range(rounds + 1):
             answer = Answer(first_index=answer.next_index)
             last = number == rounds
-            asked = with_known(fields, self.tools) if last or not offered else fields
+            asked = with_known(fields, self.tools) if last or offered is not self.tools else fields
             events = self._source.chat(history, tools=() if last else offered, **asked)
             meant = events if self._told == "hide" else _as_meant(events)
             async with aclosing(events), aclosing(self.validator.watch(meant)) as checked:

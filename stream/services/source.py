@@ -45,6 +45,6 @@ class Wrapper:
 
 
 def with_known(fields: ChatFields, tools: Iterable[Tool]) -> ChatFields:
-    """The fields with the names of `tools` as known: the request offers none of them, but the model may call one."""
+    """The fields with the names of `tools` as known: the request does not offer all, but the model may call one."""
     names = (*fields.get("known_tools", ()), *(tool.name for tool in tools))
     return {**fields, "known_tools": tuple(dict.fromkeys(names))} if names else fields

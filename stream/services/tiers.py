@@ -254,7 +254,9 @@ class ToolTiers(Wrapper):
             chosen = tuple(tool for tool in every if tool in chosen or tool.name == forced)
         elif not chosen and choice != "none":  # which keeps a fallback out, too
             fields.pop("tool_choice", None)
-        asked = fields if chosen else with_known(fields, every)
+        asked = fields if chosen == every else with_known(fields, every)
+        if every and not chosen:
+            asked["may_call"] = True
         async with aclosing(self._source.chat(messages, tools=chosen, **asked)) as events:
             async for event in events:
                 yield event

@@ -81,3 +81,40 @@ def test_an_example_is_text_after_the_fallbacks_tools(endpoint):
     exchange = chat(server, endpoint=endpoint, tools=[READ_FILE], wrap=wrap)
     assert len(exchange.bodies) == 5
     assert exchange.text.strip() == EXAMPLE
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "text", [CALL, 'read_file(path="a")', '{"action": "read_file", "action_input": {"path": "a"}}']
+)
+def test_a_call_in_the_text_of_a_tool_that_is_known_and_not_offered_is_run(endpoint, text):
+    def asked(wrap, **fields):
+        exchange = chat(Texts(text, "Done."), endpoint=endpoint, wrap=wrap, **fields)
+        assert [entry["function"]["name"] for entry in exchange.bodies[0]["tools"]] == ["list_directory"]
+        return exchange.text, [result.content for result in exchange.of(ToolResult)]
+
+    listing = stream.services.Tier(name="general", tools=("list_directory",))
+    run = ("Done.", ["hello from a"])
+    assert asked(lambda c: stream.ToolRunner(c, TOOLS), tools=[LIST_DIRECTORY]) == run
+    assert asked(lambda c: stream.ToolRunner(stream.services.ToolTiers(c, tiers=[listing]), TOOLS)) == run
+    one = stream.services.ModelCapabilities(tools=True, max_tools=1)
+    exchange = chat(Texts(text, "Done."), endpoint=endpoint, tools=TOOLS, options={"capabilities": one})
+    assert [end.tool_name for end in exchange.of(stream.ToolCallEnd)] == ["read_file"]
+
+
+@BOTH
+def test_a_second_call_after_a_general_question_is_an_answer_to_recovery(endpoint):
+    again = CALL.replace('"a"', '"b"')
+
+    def wrap(connection):
+        return stream.ToolRunner(stream.services.ToolTiers(stream.services.Recovery(connection)), TOOLS)
+
+    exchange = chat(Texts(CALL, again, "Done."), endpoint=endpoint, messages=JOKE, wrap=wrap)
+    assert [result.content for result in exchange.of(ToolResult)] == ["hello from a", "hello from b"]
+    assert (exchange.text, exchange.of(stream.AskedAgain)) == ("Done.", [])
+
+
+@BOTH
+def test_with_an_empty_list_of_tools_an_object_without_a_mark_is_text(endpoint):
+    exchange = chat(Texts(EXAMPLE), endpoint=endpoint, tools=[])
+    assert (exchange.text, exchange.of(stream.ToolCallEnd)) == (EXAMPLE, [])
