@@ -18,8 +18,9 @@ from cues.meters.clicks import find_clicks
 from cues.signal.fades import raised_cosine
 from cues.signal.resample import resample
 from stream.clock import WallClock
-from stream.events import StreamFailed, ToolCallStart
+from stream.events import StreamFailed, TextDelta, ToolCallStart, ToolResult
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
+from tests.support.routing import spoken
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 CHUNK = round(0.02 * RATE)
@@ -392,6 +393,25 @@ def test_speech_that_the_end_of_the_stream_cuts_in_mid_sound_fades_out_first(n_s
     assert np.abs(heard[-24:]).max() < 1e-3
     assert splatter_db(heard, 4000) < -90
     assert not outer.pacer.fades_out
+
+
+def test_the_end_of_the_stream_waits_for_an_error_that_follows_the_words():
+    words = (RATE, steady_voice(1.0)[None])
+    answer = (RATE, steady_voice(0.6)[None])
+    call = (
+        ToolCallStart("read_file", "1"),
+        ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""),
+    )
+
+    inner = Reply(
+        told(TextDelta("Let me look."), then=words),
+        told(*call, TextDelta("It is"), then=answer),
+        told(FAILED, then=CloseStream()),
+    )
+    heard, _, outer = until_closed(inner, bank={"error": spoken("error")})
+    (error,) = [span for span in outer.router.spans if span.cue == "error"]
+    assert error.end_samples <= len(heard)
+    assert error.end_samples - error.start_samples >= 0.39 * RATE
 
 
 def test_the_end_of_the_stream_fades_a_waiting_sound_out_at_once():

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cues import Cue
 from cues.signal.g711 import bytes_of_samples, samples_of_bytes
 from cues.signal.resample import resample
-from stream.events import ToolCallStart, ToolResult
+from stream.events import StreamFailed, ToolCallStart, ToolResult
+from stream.routing.rules import CueRules
 from tests.support.listening import first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.phone_calls import RATE, asterisk_call, twilio_call
 
@@ -40,6 +42,22 @@ def test_the_caller_hears_all_of_the_speech_at_its_pace(line):
     heard = line.heard(script)[: len(at_8k)]
     assert np.abs(heard - line.code(at_8k)).max() < line.off
     assert played_s[0] == pytest.approx(len(x) / 24000, abs=line.pace_s)
+
+
+def test_who_waits_for_the_end_of_a_call_hears_the_whole_error_that_follows_the_words(line):
+    async def script(phone, clock):
+        phone.push(steady_voice(1.0), 24000)
+        phone.end()
+        phone.router.handle(StreamFailed("no"))
+        await phone.played()
+        phone.close()
+
+    def heard(bank):
+        return line.heard(script, bank=bank, rules=CueRules(placement="after_words", working=None))
+
+    error = Cue(name="error", samples=steady_voice(0.5, level=0.1), sample_rate=24000)
+    with_cue, without = heard({"error": error}), heard({})
+    assert len(with_cue) - len(without) >= 0.45 * RATE
 
 
 @pytest.mark.parametrize("known_s", [1.001, 1.013])

@@ -213,6 +213,14 @@ def test_a_server_that_refuses_the_tools_is_asked_without_them_and_not_offered_t
     assert record.getMessage().endswith(": 'list_directory', 'read_file'")
 
 
+def test_an_example_is_text_though_the_server_has_refused_the_tools():
+    example = 'So:\n```json\n{"name": "Ada", "parameters": {"born": 1815}}\n```\nAn example.'
+    without = recording([(0.0, {"content": example})])
+    for events, error in ask(Model(refusal(400, "loopback does not support tools"), without_tools=without), n_turns=2):
+        assert error is None
+        assert text_of(events).split() == example.split()
+
+
 @pytest.mark.parametrize(
     ("end", "is_done"),
     [
