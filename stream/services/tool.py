@@ -193,7 +193,7 @@ def _plain(function: Any) -> Any:
     """A function of Python's for a callable that is none, such as `functools.cache` makes, or an object to call."""
     if any(is_one(function) for is_one in (inspect.isfunction, inspect.ismethod, inspect.isbuiltin, inspect.isclass)):
         return function
-    if not hasattr(function, "__wrapped__"):
+    if not inspect.isfunction(getattr(function, "__wrapped__", None)):
         return function.__call__
 
     @wraps(function)
