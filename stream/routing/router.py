@@ -325,7 +325,7 @@ class CueRouter:
         """Ask whoever speaks whether more words come, before a cue that follows them; `None` leaves it to the ear.
 
         A phrase, and a cue placed after the words, then wait through a silence of up to 2 s; without an answer, 0.2 s.
-        They wait as long for the voice of a text, unless it does not `follow_text` soon.
+        They wait as long for the voice of a text, or 0.6 s behind other words, unless it does not `follow_text` soon.
         """
         self._words.go_on, self._words.follow_text, self._words.is_polled = go_on, follow_text, True
 

@@ -22,6 +22,8 @@ __all__ = ["Follower", "Output", "WordsAhead"]
 
 _SPEECH_END_S = 0.2  # A voice of which nobody knows more has finished after this silence.
 _LONGEST_S = 2.0  # Of a silence before words that are announced.
+_FADE_S = 0.05
+_REST_S = 0.02  # Of speech that ends, from a resampler: shorter.
 _LONGEST_GAP_S = 0.6  # Between words and those of a next text: they may have been heard already, without a gap.
 
 
@@ -116,7 +118,8 @@ class WordsAhead:
         while self._texts and self._is_late(output):
             self._voice_came()
         if self._texts and self._voice_from is None and not are_spoken:
-            self._voice_from = output.mixer.position
+            # The words before may fade out behind their end.
+            self._voice_from = output.mixer.position + round(_FADE_S * output.mixer.sample_rate)
             self._gap = Mark(output.mixer.position, output.idle)
         if self._voice_from is not None and output.mixer.heard >= self._voice_from:
             self._voice_came()
@@ -137,8 +140,9 @@ class WordsAhead:
         """Note queued speech: after a while without any it is the voice of the first text, also without a pause."""
         output = self._output()
         if output.queued_until > self._queued_until:
-            was_quiet = output.since(self._queued_at) >= _SPEECH_END_S * output.mixer.sample_rate
-            if self._texts and was_quiet:
+            rate, n_new = output.mixer.sample_rate, output.queued_until - max(self._queued_until, output.mixer.position)
+            was_quiet = output.since(self._queued_at) >= _SPEECH_END_S * rate
+            if self._texts and was_quiet and n_new >= _REST_S * rate:
                 self._voice_came()
             self._queued_at = Mark(output.mixer.position, output.idle)
         self._queued_until = output.queued_until

@@ -195,8 +195,7 @@ class Connection:
         messages : Sequence[Mapping]
             In OpenAI's form, for both endpoints.
         tools : Iterable or None
-            Tools to offer, in the model's own style; without them the request mentions no tools. With an empty list
-            calls without a mark of their own, such as a JSON object, are text.
+            Tools to offer, in the model's own style; without them the request mentions no tools.
         tool_choice : str, Mapping or None
             `"auto"`, `"none"`, `"required"` (also `"any"`), a tool's name, or OpenAI's object.
         parallel_tool_calls : bool or None
@@ -244,7 +243,7 @@ class Connection:
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
             fields["think"] = None
         check_request(messages, fields)
-        readable = None if tools is None and not known else tuple(dict.fromkeys((*(t.name for t in wanted), *known)))
+        readable = tuple(dict.fromkeys((*(tool.name for tool in wanted), *known)))
         sent = {entry["function"]["name"] for entry in offered}
         words = guidance((tool for tool in wanted if tool.name in sent), self.capabilities) if self.guide else ""
         while True:
@@ -264,7 +263,7 @@ class Connection:
                 body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
             except (AttributeError, LookupError, TypeError) as error:
                 raise StreamTypeError(f"a message is not in OpenAI's form: {error!r}") from error
-            ask = partial(self._endpoint.ask, body, readable)
+            ask = partial(self._endpoint.ask, body, readable or None)
             async with aclosing(with_retries(ask, self._retries, parts)) as events:
                 async for event in events:
                     # The beginning of an answer is spoken already: it is not asked for twice.

@@ -10,7 +10,7 @@ __all__ = ["depended_on"]
 
 AGREES = re.compile(
     r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|certainly|definitely|correct|exactly|right"
-    r"|(i am|i'm) sure|go ahead|do (it|that|so)) )+"
+    r"|(i am|i'm) sure|go (ahead|for it)|please do|do (it|that|so)|(all|both) of (it|them)|now) )+"
 )
 """Consent to what the question before it was about: "Yes, please"."""
 ADDS = re.compile(
@@ -19,7 +19,7 @@ ADDS = re.compile(
 """A question that adds to the one before it: "And in the kitchen?"."""
 ANSWERS = re.compile(
     r"(?!(no|nope|nah|not|never|nothing|nobody|none|thanks|thank|bye|goodbye|hello|hi|good (night|morning|evening))\b)"
-    rf"(?!{REQUEST.pattern})(\S+ ){{1,3}}"
+    rf"(?!{REQUEST.pattern})(\S+ ){{1,4}}"
 )
 """A short answer to a question: "Oslo", "The second one"; no refusal, and no request of its own."""
 
@@ -44,4 +44,6 @@ def _is_asked(before: Sequence[Message]) -> bool:
 
 
 def _answers(text: str, said: str) -> bool:
-    return not text.rstrip().endswith("?") and ANSWERS.fullmatch(said) is not None
+    said = said.removesuffix("please ")
+    ways = said, said.removeprefix("please "), AGREES.sub("", said, count=1)
+    return not text.rstrip().endswith("?") and any(map(ANSWERS.fullmatch, ways))

@@ -147,11 +147,12 @@ class Recovery(Wrapper):
         plain = with_known(fields, as_tools(tools)).copy()
         plain.pop("tool_choice", None)
         ways: list[Any] = [(None, lambda: self._source.chat(messages, tools=tools, **fields))]
-        if self._retry and (tools or _has_results(messages) or self._fallback is None):
+        fallback = None if fields.get("tool_choice") == "none" else self._fallback
+        if self._retry and (tools or _has_results(messages) or fallback is None):
             direct = with_guidance(messages, DIRECT_ANSWER)
             ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
-        if self._fallback is not None and fields.get("tool_choice") != "none":
-            ways.append(("fallback", partial(self._fall_back, self._fallback, messages, plain)))
+        if fallback is not None:
+            ways.append(("fallback", partial(self._fall_back, fallback, messages, plain)))
         return ways
 
     async def _fall_back(

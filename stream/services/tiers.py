@@ -193,7 +193,7 @@ class ToolTiers(Wrapper):
     """A source that offers only the tools of the question's tier.
 
     "Turn on the light and tell me the time" is two requests and gets the tools of both tiers, but a classifier of yours
-    is asked once, for the whole question. A tool that the question or `tool_choice` names is offered, too. A general
+    is asked about the whole question. A tool that the question or `tool_choice` names is offered, too. A general
     question gets no tools, but "Yes, please" gets those of the question before it, and "And in the kitchen?" these and
     its own, as does a short answer to a question of the assistant's. A tier whose patterns match no tool is a warning
     in the log, and so are, once, the tools that belong to no tier.

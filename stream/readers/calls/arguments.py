@@ -129,16 +129,10 @@ def _number(text: str) -> float:
     return int(number) if abs(number) < _EXACT and number.is_integer() else number
 
 
-def _number_as_written(text: str) -> float:
-    if repr(float(text)) != text:
-        raise ValueError(text)
-    return _number(text)
-
-
 def canonical(arguments_json: str, *, typed: bool = True) -> str:
     """Return a text that is the same for equal arguments, whatever their spacing, key order and `1` or `1.0`.
 
-    Unless `typed`, `"1"` equals `1`: tags hold every value as text. `"3.10"` is text: no number is written so.
+    Unless `typed`, `"1"` equals `1`: tags hold every value as text.
     """
     try:
         value: Any = json.loads(arguments_json, parse_float=_number)
@@ -157,7 +151,7 @@ def _without_types(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return _without_types(json.loads(PYTHONS.get(value.strip(), value), parse_float=_number_as_written))
+        return _without_types(json.loads(PYTHONS.get(value.strip(), value), parse_float=_number))
     except ValueError:
         return value
 

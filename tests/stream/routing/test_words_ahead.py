@@ -299,3 +299,23 @@ def test_words_that_join_those_before_them_are_not_awaited_again(bank, rules):
     talk.pass_s(1.0)
     after = [onset_s for cue, onset_s in talk.onsets if cue == "tool_call"][-1]
     assert words_end_s <= after <= words_end_s + BREATH_S + FRAME_S
+
+
+@KINDS
+@pytest.mark.parametrize("pause_s", [0.0, 0.3], ids=["words that fade out", "the rest of a resampler"])
+def test_the_end_of_the_words_before_is_no_voice_of_the_text_behind_them(bank, rules, pause_s):
+    talk = Talk(bank, rules)
+    talk.router.words_go_on(lambda: False)
+    talk.handle(TextDelta("Let me look."))
+    talk.handle(*(kind("look", call_id) for call_id in "12" for kind in (ToolCallStart, ToolCallEnd)))
+    talk.words(1.0)
+    done = ToolResult(tool_name="", tool_call_id="2", is_error=False, content="")
+    talk.handle(done, TextDelta("And once more."), FAILED)
+    talk.pass_s(pause_s)
+    talk.say(steady_voice(0.009))
+    talk.pass_s(0.3)
+    talk.words(1.0)
+    words_end_s = talk.mixer.position / RATE
+    talk.pass_s(1.0)
+    (error_s,) = [onset_s for cue, onset_s in talk.onsets if cue == "error"]
+    assert words_end_s <= error_s <= words_end_s + BREATH_S + FRAME_S

@@ -112,9 +112,3 @@ def test_a_second_call_after_a_general_question_is_an_answer_to_recovery(endpoin
     exchange = chat(Texts(CALL, again, "Done."), endpoint=endpoint, messages=JOKE, wrap=wrap)
     assert [result.content for result in exchange.of(ToolResult)] == ["hello from a", "hello from b"]
     assert (exchange.text, exchange.of(stream.AskedAgain)) == ("Done.", [])
-
-
-@BOTH
-def test_with_an_empty_list_of_tools_an_object_without_a_mark_is_text(endpoint):
-    exchange = chat(Texts(EXAMPLE), endpoint=endpoint, tools=[])
-    assert (exchange.text, exchange.of(stream.ToolCallEnd)) == (EXAMPLE, [])

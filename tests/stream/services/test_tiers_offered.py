@@ -64,9 +64,10 @@ UNLOCK, TIME = ("Unlock the front door", "Are you sure?"), ("What time is it?", 
     ("before", "answer", "tools"),
     [
         *((UNLOCK, answer, ZWAVE) for answer in ("Yes, I am sure", "I'm sure.", "Certainly", "Right", "positive")),
+        *((UNLOCK, answer, ZWAVE) for answer in ("Please do", "Yes, do it now", "Yes, all of them", "Sure, go for it")),
         *(
             (TIME, answer, ["get_current_datetime"])
-            for answer in ("Oslo", "In Oslo.", "the second one", "New York City")
+            for answer in ("Oslo", "In Oslo.", "Yes, the second one, please", "In New York City, please")
         ),
         *((UNLOCK, answer, []) for answer in ("No", "no thanks", "Never mind", "Who was Newton?", "who was Newton")),
         *(
