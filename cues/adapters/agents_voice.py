@@ -67,7 +67,7 @@ class VoiceCues(PacedWriter):
 
         A `session` or a `conversation_id` among them keeps the conversation; else the workflow does.
         """
-        # What is built for the first answer is built now: it would hold up the frames of the first cue.
+        # Building these in the first turn would delay the frames of its cue.
         ResponsesReader(self._tools_of(agent))
         ResponseCompletedEvent.model_construct(response={"output": [{"type": "function_call"}]})
         return _Workflow(self, agent, options)

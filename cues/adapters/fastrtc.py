@@ -54,7 +54,6 @@ class _Closing:
 
     item: CloseStream
     by_s: float | None = None
-    is_last: bool = False  # no cue that waited for words is left
     is_cut: bool = False
 
 
@@ -214,8 +213,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
             return False
         if closing.by_s is None:
             closing.by_s = now_s + _CLOSE_WITHIN_S
-        if not (closing.is_last or self.router.has_waiting_cue):
-            closing.is_last = True
+        if not self.router.has_waiting_cue:
             self.router.cancel()  # No answer comes that would end the waiting sound.
         if not (self._paced.mixer.active or pacer.fades_out):
             return True

@@ -22,9 +22,9 @@ __all__ = ["Follower", "Output", "WordsAhead"]
 
 _SPEECH_END_S = 0.2  # A voice of which nobody knows more has finished after this silence.
 _LONGEST_S = 2.0  # Of a silence before words that are announced.
-_FADE_S = 0.05
-_REST_S = 0.02  # Of speech that ends, from a resampler: shorter.
-_LONGEST_GAP_S = 0.6  # Between words and those of a next text: they may have been heard already, without a gap.
+_FADE_S = 0.05  # Longer than the fade-out of words, which sounds behind their end.
+_REST_S = 0.02  # Longer than what a resampler holds back until the end of the words.
+_LONGEST_GAP_S = 0.6  # Longest wait for the next text's voice after the words before it; it may have joined them.
 
 
 class Output(NamedTuple):
@@ -101,7 +101,8 @@ class WordsAhead:
     def text(self, *, is_new: bool) -> None:
         """Note text: a tone that waits takes the next pause, and a phrase gives way.
 
-        One that `is_new`, behind a call or an outcome, has a voice of its own, also while earlier words are heard.
+        `is_new` says that it is the first after a call or an outcome: its voice is awaited even while earlier words are
+        heard.
         """
         mixer, idle, queued_until = self._output()
         are_ahead = self.are_ahead()
@@ -118,7 +119,6 @@ class WordsAhead:
         while self._texts and self._is_late(output):
             self._voice_came()
         if self._texts and self._voice_from is None and not are_spoken:
-            # The words before may fade out behind their end.
             self._voice_from = output.mixer.position + round(_FADE_S * output.mixer.sample_rate)
             self._gap = Mark(output.mixer.position, output.idle)
         if self._voice_from is not None and output.mixer.heard >= self._voice_from:
@@ -126,7 +126,7 @@ class WordsAhead:
         return are_spoken or bool(self._texts)
 
     def _is_late(self, output: Output) -> bool:
-        """Whether the voice of the first text does not come, or has come without a gap to know it by."""
+        """Whether to await the first text's voice no more: it is too late, or has joined the words before it."""
         rate = output.mixer.sample_rate
         is_long = self._gap is not None and output.since(self._gap) >= _LONGEST_GAP_S * rate
         return is_long or output.since(self._texts[0]) >= _LONGEST_S * rate
@@ -137,7 +137,7 @@ class WordsAhead:
         self._voice_from = self._gap = None
 
     def speech(self) -> None:
-        """Note queued speech: after a while without any it is the voice of the first text, also without a pause."""
+        """Note that speech was queued. After 0.2 s in which none was, it is taken for the first text's voice."""
         output = self._output()
         if output.queued_until > self._queued_until:
             rate, n_new = output.mixer.sample_rate, output.queued_until - max(self._queued_until, output.mixer.position)

@@ -28,7 +28,7 @@ __all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_t
 
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 JOINED = re.compile(r"[.?!;,\n]\s*\w|\b(and|then|but)\b", re.IGNORECASE)
-"""What a question of several requests has; most questions have none, and need not be split."""
+"""Matches a question that may hold several requests; most questions do not match, and are not split."""
 
 logger = logging.getLogger(__name__)
 
@@ -176,9 +176,12 @@ class KeywordClassifier:
 
     def classify(self, question: str) -> str:
         """The name of the question's tier, or of its first request that is not general if it is general as a whole."""
-        whole = self._tier_of(question)
-        parts = _several(question) if whole == GENERAL else ()
-        return next((name for name in map(self._tier_of, parts) if name != GENERAL), whole)
+        return self.classify_requests(question)[0]
+
+    def classify_requests(self, question: str) -> list[str]:
+        """The tiers of the question as a whole and of each of its requests; general only if there is no other."""
+        names = dict.fromkeys(map(self._tier_of, (question, *_several(question))))
+        return [name for name in names if name != GENERAL] or [GENERAL]
 
     def _tier_of(self, question: str) -> str:
         for sentence in sentences(question):
@@ -231,11 +234,10 @@ class ToolTiers(Wrapper):
         """The tools to offer for a question, in the order given."""
         every = self._tools if tools is None else as_tools(tools)
         self._log_those_of_no_tier(every)
-        parts = _several(question)
         kept = set[str]()
-        for tier in [self._tiers[name] for name in await self._classified(question, parts) if name in self._tiers]:
+        for tier in [self._tiers[name] for name in await self._classified(question) if name in self._tiers]:
             kept |= self._names_of(tier, every)
-        asked = [*sentences(question), *chain.from_iterable(map(sentences, parts))]
+        asked = [*sentences(question), *chain.from_iterable(map(sentences, _several(question)))]
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
     async def chat(
@@ -261,13 +263,12 @@ class ToolTiers(Wrapper):
             async for event in events:
                 yield event
 
-    async def _classified(self, question: str, parts: Sequence[str]) -> list[str]:
-        """The tiers of the question; the built-in classifier, which is fast, is asked about its parts, too."""
+    async def _classified(self, question: str) -> list[str]:
+        """The tiers of the question; the built-in classifier tells those of its requests, too."""
+        if type(self._classifier) is KeywordClassifier:  # a subclass may have a `classify` of its own
+            return self._classifier.classify_requests(question)
         named = self._classifier.classify(question)
-        names = [named if isinstance(named, str) else await named]
-        if isinstance(self._classifier, KeywordClassifier):
-            names += map(self._classifier.classify, parts)
-        return [name for name in dict.fromkeys(names) if name != GENERAL] or [GENERAL]
+        return [named if isinstance(named, str) else await named]
 
     def _names_of(self, tier: Tier, every: Sequence[Tool]) -> set[str]:
         names = {tool.name for tool in every if self._has(tier, tool)}

@@ -190,7 +190,7 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
 
 
 def _plain(function: Any) -> Any:
-    """A function of Python's for a callable that is none, such as `functools.cache` makes, or an object to call."""
+    """Return a plain Python function for a cached function, and a bound method for an object to call."""
     if any(is_one(function) for is_one in (inspect.isfunction, inspect.ismethod, inspect.isbuiltin, inspect.isclass)):
         return function
     if not inspect.isfunction(getattr(function, "__wrapped__", None)):

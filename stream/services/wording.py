@@ -38,7 +38,7 @@ REFERS = (
     r"(?:(?!,| and | then ).)* (?:he|she|they|him|them|his|its|their|(?:do|does|did|has|had|were) it"
     r"|(?<!day )(?<!date )was it|is it (?:an?|so|for|from|of|like|made|used|called))\b"
 )
-"""What makes a question refer to something before it: "what did he invent", but not "what time is it"."""
+"""Matches a question that refers back, such as "what did he invent", but not "what time is it"."""
 QUESTION = (
     rf"(?!{REFERS})(?:what|who|whose|when|where|which|how|why|is|are|was|were|do|does|did|can|could|will|would|has"
     r"|have|please|i (?:want|need|would))\b"

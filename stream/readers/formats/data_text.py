@@ -80,11 +80,11 @@ class DataText:
         return ""
 
     def go_on(self) -> Iterator[_Piece]:
-        """What was held back in case the answer ended with it; it does not, because a call comes."""
+        """Return the text that was held back as a possible end; a call follows, so it was not the end."""
         yield True, self._last.take()
 
     def close(self, *, was_cut: bool) -> Iterator[_Piece]:
-        """What is held back when the answer ends; an answer that `was_cut` may have ended within a thought."""
+        """Return the text that is held back at the end; if the answer `was_cut`, it may be an unfinished thought."""
         held, self._held = self._held, ""
         if self._ends is None:
             yield False, held
