@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cues.errors import MixerClosedError
-from cues.mixing.voice import WAIT_FADE_MS, Wait
+from cues.mixing.voice import PHRASE_FADE_MS, WAIT_FADE_MS, Wait
 from stream.routing.turn_state import NEVER
 
 if TYPE_CHECKING:
@@ -177,9 +177,10 @@ class WaitingSound:
         self.publish()
         self._heard_before = self._heard
         voice, self._voice, published, self._published = self._voice, None, self._published, []
-        voice.stop(fade_ms=WAIT_FADE_MS)
+        fade_ms = PHRASE_FADE_MS if voice.cue.phrases else WAIT_FADE_MS  # the answer may begin within the fade
+        voice.stop(fade_ms=fade_ms)
         if published:
-            self._spans.fade(published[-1], self._mixer.position, WAIT_FADE_MS)
+            self._spans.fade(published[-1], self._mixer.position, fade_ms)
 
     def publish(self) -> None:
         """Publish when the loop sounds, as far as that has changed."""

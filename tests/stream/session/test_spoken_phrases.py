@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cues
@@ -101,7 +101,12 @@ def phrases_heard(tape):
     return [round(100 * alone[start : start + length].max()) for start, length in runs(alone > 1e-5)]
 
 
+# A phrase of the waiting sound is stopped in the frame before the answer's first word.
+STOPPED_AS_WORDS_BEGIN = [(0.02, call(0)), (0.02, [TEXT[2]]), (1.1, [TEXT[0]]), (7.3, [TEXT[0]])]
+
+
 @settings(max_examples=40, deadline=None)
+@example(turns=[STOPPED_AS_WORDS_BEGIN], late_s=4.2)
 @given(turns=st.lists(steps, min_size=1, max_size=2), late_s=st.sampled_from([0.05, 0.4, 4.2]))
 def test_no_two_voices_sound_at_once_and_the_answer_is_as_early_as_without_phrases(turns, late_s):
     scripts = [timed(turn) for turn in turns]
