@@ -57,6 +57,8 @@ _ALLOWED = "WAV, FLAC, OGG, MP3, AIFF or AU"
 _MAX_PEAK = 1000.0  # +60 dBFS: above it, the file holds integers that were not divided by full scale
 _CANCELLED = 1e-3  # peak of the mean against the loudest channel: −60 dB
 _RATES_HZ = (1_000, 768_000)
+_MAX_OGG_HZ = 200_000  # the encoder of libvorbis crashes above it
+_WRITTEN_AT_ONCE = 65_536  # frames: libvorbis keeps what it gets in one call on the stack
 _UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000)
 
 FORMATS = {
@@ -319,8 +321,15 @@ def in_memory(samples: NDArray[Any], sample_rate: int, file_format: str, subtype
     """Bytes of an audio file; format and subtype have libsndfile's names."""
     import soundfile
 
+    if file_format == "OGG" and sample_rate > _MAX_OGG_HZ:
+        raise AudioFileError(
+            f"sample_rate is {sample_rate} Hz; an OGG file has at most {_MAX_OGG_HZ}: WAV and FLAC have more"
+        )
     buffer = io.BytesIO()  # libsndfile reports every disk error as "System error"; Python writes the file instead
-    soundfile.write(buffer, samples, sample_rate, subtype, format=file_format)
+    channels = 1 if samples.ndim == 1 else samples.shape[1]
+    with soundfile.SoundFile(buffer, "w", sample_rate, channels, subtype, format=file_format) as file:
+        for start in range(0, len(samples), _WRITTEN_AT_ONCE):
+            file.write(samples[start : start + _WRITTEN_AT_ONCE])
     return buffer.getvalue()
 
 

@@ -48,6 +48,21 @@ def test_channels_are_averaged_at_any_rate(tmp_path, channels, sample_rate):
     np.testing.assert_allclose(samples, both.mean(axis=1), atol=1e-6)
 
 
+def test_a_long_recording_is_written_as_ogg(tmp_path):
+    # libvorbis takes four bytes of stack a sample of one call, and the stack has 8 MB.
+    tone = np.tile(TONE, 700)
+    write_audio(tmp_path / "x.ogg", tone, 24000, "ogg", "vorbis")
+    samples, _ = soundfile.read(tmp_path / "x.ogg", dtype="float32")
+    assert len(samples) == len(tone)
+    assert np.abs(samples - tone).max() < 0.05
+
+
+def test_ogg_at_a_rate_that_its_encoder_lacks_is_refused(tmp_path):
+    with pytest.raises(cues.AudioFileError, match="384000 Hz; an OGG file has at most 200000"):
+        write_audio(tmp_path / "x.ogg", TONE, 384_000, "ogg", "vorbis")
+    assert not (tmp_path / "x.ogg").exists()
+
+
 def wav(tmp_path, samples=TONE, sample_rate=24000, subtype="FLOAT"):
     path = tmp_path / "x.wav"
     soundfile.write(path, samples, sample_rate, subtype)
