@@ -161,7 +161,7 @@ class VoiceCues(PacedWriter):
 
 
 class _Workflow(VoiceWorkflowBase):  # type: ignore[misc]  # the package may be absent where types are checked
-    """One agent, and the conversation with it without interrupted answers."""
+    """One agent, and the conversation with it, without answers that were cut off while the model wrote them."""
 
     def __init__(self, voice: VoiceCues, agent: Agent[Any], options: dict[str, Any]) -> None:
         self._voice, self._agent, self._options = voice, agent, options

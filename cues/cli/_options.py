@@ -1,6 +1,7 @@
 """Options shared by several commands."""
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import click
 
 from stream.speech import SPEAKERS
 
-__all__ = ["OutFile", "checked_url", "one_standard_output", "together"]
+__all__ = ["Number", "OutFile", "checked_url", "one_standard_output", "together"]
 
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -34,6 +35,17 @@ class OutFile(click.Path):
             allowed = " or ".join(", ".join(self.endings).rsplit(", ", 1))
             self.fail(f"{str(path)!r} must end in {allowed}", param, ctx)
         return path
+
+
+class Number(click.FloatRange):
+    """A number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; `nan`, which no comparison keeps out, is none."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 def checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:

@@ -98,8 +98,8 @@ def measure(*, place: str, output: Path, exact: bool, **how: Any) -> None:
 @command.command(short_help="Bring recordings to one loudness.")
 @click.argument("place", metavar="DIR|GLOB")
 @_out_folder("normalized")
-@click.option("--target-lufs", type=click.FloatRange(-60.0, 0.0), default=-20.0, show_default=True, help="Loudness.")
-@click.option("--ceiling-dbtp", type=click.FloatRange(-20.0, 0.0), default=-1.0, show_default=True, help="True peak.")
+@click.option("--target-lufs", type=_options.Number(-60.0, 0.0), default=-20.0, show_default=True, help="Loudness.")
+@click.option("--ceiling-dbtp", type=_options.Number(-20.0, 0.0), default=-1.0, show_default=True, help="True peak.")
 @click.option("--m100", is_flag=True, help="By the loudest 100 ms, as cues are leveled; shorter than 400 ms always.")
 @_how
 def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float, m100: bool, **how: Any) -> None:

@@ -78,7 +78,7 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
 )
 @click.option(
     "--gain-db",
-    type=click.FloatRange(-120.0, MAX_GAIN_DB),
+    type=_options.Number(-120.0, MAX_GAIN_DB),
     default=0.0,
     show_default=True,
     help="Gain of every cue, dB.",

@@ -42,7 +42,7 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--tokens-per-s",
-    type=click.FloatRange(0.0, min_open=True),
+    type=_options.Number(0.0, min_open=True),
     default=DEFAULT_TOKENS_PER_S,
     show_default=True,
     help="Pace of the events.",

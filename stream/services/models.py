@@ -137,11 +137,11 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
 def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any], version: object = None) -> ModelCapabilities:
     """The capabilities, with `tools` and `reasoning` corrected by an answer of Ollama's `/api/show`.
 
-    A model that the table does not know is looked up by the family in the answer. An Ollama whose `version` cannot
-    list "thinking" does not deny it.
+    A model that the table does not know is looked up by the family in the answer, unless a capability was given. An
+    Ollama whose `version` cannot list "thinking" does not deny it.
     """
     words, details = shown.get("capabilities"), shown.get("details")
-    if known.source == "default" and isinstance(details, dict):
+    if known == capabilities_of("") and isinstance(details, dict):
         family = details.get("family")
         known = capabilities_of(family if isinstance(family, str) else "")
     if not isinstance(words, list) or known.source == "override":

@@ -180,3 +180,10 @@ def test_normalize_brings_recordings_to_one_loudness_and_never_over_the_ceiling(
     assert float(rows["calls/impulse.wav"]["true_peak_dbtp"]) == pytest.approx(-1.0, abs=0.01)
     assert float(rows["calls/impulse.wav"]["missed_lu"]) < -5.0
     assert run("batch", "normalize", "calls", "--out", "calls", "--workers", 1).code == 1  # never over itself
+
+
+@pytest.mark.parametrize("option", ["--target-lufs", "--ceiling-dbtp"])
+def test_a_level_that_is_no_number_is_a_usage_error(run, calls, option, tmp_path):
+    result = run("batch", "normalize", "calls", option, "nan")
+    assert (result.code, "'nan' is not a number" in result.err) == (2, True)
+    assert not (tmp_path / "normalized").exists()

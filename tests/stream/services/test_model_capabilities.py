@@ -8,7 +8,7 @@ import pytest
 
 import stream
 from stream.errors import StreamValueError
-from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
+from stream.services.models import CHOICES, ModelCapabilities, _table, capabilities_of, guidance, translate_tools
 from tests.support.model_server import BOTH, QUESTION, READ_FILE, TOOLS, chat, says, tool
 
 
@@ -97,13 +97,13 @@ def test_a_name_that_no_host_can_have_says_nothing_of_its_models():
     assert asyncio.run(go()) == capabilities_of("m")
 
 
-def learn(pages, model, endpoint="chat"):
+def learn(pages, model, endpoint="chat", capabilities=None):
     async def go():
         from stream.replay.server import ReplayServer
 
         async with (
             ReplayServer(says([["say", "x"]], pages=pages)) as server,
-            stream.connect(server.base_url, model, api=endpoint) as connection,
+            stream.connect(server.base_url, model, api=endpoint, capabilities=capabilities) as connection,
         ):
             return await connection.learn()
 
@@ -118,6 +118,9 @@ def test_a_server_that_can_tell_is_asked_and_believed(endpoint):
     learned = learn(show, "my-own-assistant", endpoint)
     assert (learned.family, learned.format, learned.tools, learned.reasoning) == ("qwen3", "hermes", True, True)
     assert learned.source == "server"
+    own = ModelCapabilities(max_tools=2, parallel=False, prompt="agentic")
+    learned = learn(show, "my-own-assistant", endpoint, own)
+    assert learned == dataclasses.replace(own, reasoning=True, source="server")
 
 
 @BOTH
