@@ -69,7 +69,9 @@ def command(
         if in_place and (folder / PACK_FILE).exists():
             raise PackError(f"{folder}: has a {PACK_FILE}")
         if not in_place and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise PackError(f"{folder}: exists and is not empty; name a new or an empty folder")
+            sounds = folder.is_dir() and bool(sound_files(folder))
+            takes = f", or take its sounds with --from {quote(str(folder))}" if sounds else ""
+            raise PackError(f"{folder}: exists and is not empty; name a new or an empty folder{takes}")
         folder.mkdir(parents=True, exist_ok=True)
         given = sound_files(source) if source is not None else []
         entries = _built_in(folder) if source is None and voice is None else {}

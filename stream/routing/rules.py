@@ -160,7 +160,9 @@ class CueRules:
 
     Examples
     --------
-    >>> rules = CueRules(
+    >>> import stream
+    >>> from stream.routing.rules import AGENT_TOOLS
+    >>> rules = stream.CueRules(
     ...     tools=(("read_*", None), ("search_*", "motif")),  # silent; a sound of each tool's own
     ...     agent_tools=(*AGENT_TOOLS, "research_*"),
     ...     thinking="thinking",  # a waiting sound from the question on

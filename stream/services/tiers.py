@@ -22,12 +22,12 @@ from stream.services.follow_ups import depended_on
 from stream.services.learned import GENERAL, learned_tier
 from stream.services.source import ChatSource, Wrapper, with_known
 from stream.services.tool import Tool, ToolLike, as_tools, tool_choice_field
-from stream.services.wording import requests, sentences
+from stream.services.wording import LONGEST, requests, sentences
 
 __all__ = ["IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
 
 NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-JOINED = re.compile(r"[.?!;,\n]\s*\w|\b(and|then|but)\b", re.IGNORECASE)
+JOINED = re.compile(r"[.?!;,\n][^\S\n]*\w|\b(and|then|but)\b", re.IGNORECASE)
 """Matches a question that may hold several requests; most questions do not match, and are not split."""
 
 logger = logging.getLogger(__name__)
@@ -305,7 +305,7 @@ class ToolTiers(Wrapper):
 
 def _several(question: str) -> Sequence[str]:
     """The requests of a question, if it has more than one."""
-    found = requests(question) if JOINED.search(question) else ()
+    found = requests(question) if JOINED.search(question, 0, LONGEST) else ()
     return found if len(found) > 1 else ()
 
 

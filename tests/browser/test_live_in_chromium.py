@@ -4,6 +4,7 @@ A second worklet, connected after the page's own, records every sample that leav
 """
 
 import base64
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,9 +13,10 @@ import pytest
 
 import cues
 from cues.cli.live.browser import conversation
-from cues.cli.live.scripts import built_in_scripts
+from cues.cli.live.scripts import Script, built_in_scripts
 from cues.cli.live.turn import Target
 from cues.meters.clicks import find_clicks
+from stream.replay.recording import Recording
 from tests.support.chromium import until
 from tests.support.live_server import live_server
 
@@ -289,6 +291,37 @@ def test_ten_turns_are_followed_with_their_words_calls_and_cues_in_order_and_lab
     assert len(heard) < len(last[1])
     for (y, _, end, text), (next_y, start, _, next_text) in pairwise(labels):
         assert y != next_y or end <= start, (text, next_text)
+
+
+def streamed(*deltas, reason):
+    """An answer of Chat Completions."""
+    choices = [{"index": 0, "delta": delta} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": reason})
+    body = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices) + "data: [DONE]\n\n"
+    return Recording(name="own", kind="sse", body=body.encode(), request={"tools": [LOOK]})
+
+
+LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+
+
+def test_the_last_word_before_a_structured_call_stands_before_it_and_the_answer_after_it(open_page):
+    call = {
+        "tool_calls": [{"index": 0, "id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    }
+    turns = [
+        streamed({"content": "Let me look"}, {"content": " that up."}, call, reason="tool_calls"),
+        streamed({"content": "It is"}, {"content": " a finch."}, reason="stop"),
+    ]
+    script = Script(title="own", prompt="What is it?", turns=turns, results={"look": "a finch"}, tool_s=0.3)
+    with live_server(scripts=[script]) as server:
+        page = open_page(server.url)
+        ask(page)
+        until(page, QUIET)
+        said = page.inner_text("#log").split("What is it?")[-1]
+        page.close()
+    order = ["Let me look that up.", "look()", "look answered", "It is a finch."]
+    places = [said.index(line) for line in order]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])

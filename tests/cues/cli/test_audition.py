@@ -183,6 +183,8 @@ def test_a_new_pack_never_overwrites(run, tmp_path):
     (tmp_path / "mine" / "x").touch()
     result = run("new-pack", "mine")
     assert (result.code, result.err) == (1, "cues: mine: exists and is not empty; name a new or an empty folder\n")
+    (tmp_path / "mine" / "ding.wav").touch()
+    assert "or take its sounds with --from mine" in run("new-pack", "mine").err
 
 
 def test_check_tells_every_problem_with_its_fix(run, tmp_path):

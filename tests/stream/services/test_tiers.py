@@ -138,6 +138,13 @@ def test_each_request_of_a_sentence_gets_its_tools(question, names):
     assert chosen(question, [tool("set_light"), tool("get_time"), tool("set_timer")]) == names
 
 
+@pytest.mark.parametrize("between", ["\n", "\n \n", ". ", " , "])
+def test_a_question_of_any_length_is_read_at_once(between):
+    # A search whose time grows with the square of a run of line ends took a quarter of an hour for this.
+    assert chosen("Turn on the light" + between * 100_000, [tool("set_light")]) == ["set_light"]
+    assert chosen("Turn on the light" + between * 9 + "what time is it?", [tool("get_time")]) == ["get_time"]
+
+
 def test_a_request_is_found_by_keywords_after_and_too():
     mine = stream.services.Tier(name="music", tools=["play_song"], keywords=["^play"])
     tools, tiers = [tool("play_song"), tool("set_light")], [*stream.services.load_tiers(), mine]

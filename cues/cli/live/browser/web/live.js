@@ -217,9 +217,10 @@ const shown = {
     line("you", text);
     timeline.begin(at_s, text);
   },
-  "live.call": ({ tool_name, at_s }) => { timeline.call(at_s, tool_name); state.answer = null; },
+  "live.call": ({ tool_name, at_s }) => { timeline.call(at_s, tool_name); },
   "unmute.tool_call": ({ tool_name, arguments: given, status, at_s }) => {
     timeline.argumentsComplete(at_s, tool_name, status);
+    state.answer = null; // now, not at the call's name: the last word before a call comes after the name
     note(`${tool_name}(${given.replace(/^\{\}$/, "")})${status === "ok" ? "" : ` — ${status}`}`, status === "ok" ? "call" : "error");
   },
   "cues.tool_result": ({ tool_name, is_error, at_s }) => {
