@@ -313,7 +313,8 @@ class Choice:
             arguments = arguments if spelled == call.arguments else {"arguments": dumps(spelled)}
         if not call.from_text and call.tool_name in self._custom:
             kind, arguments = "custom", {"input": (call.arguments or {}).get("input", call.arguments_json)}
-        own_id = call.tool_call_id or new_call_id()
+        # In its text a model may count from 0 in each answer; clients know the calls of a conversation by their ids.
+        own_id = (call.tool_call_id if not call.from_text else "") or new_call_id()
         written = {"index": index, "id": own_id, "type": kind, kind: {"name": call.tool_name, **arguments}}
         return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 

@@ -110,7 +110,7 @@ class CuePlayer:
         self._clock: Callable[[], int] = lambda: self.mixer.position
         self._ahead = 0  # of that clock: what earlier ones have counted
         self._muted_cues: set[str] = set()
-        self._turn = 0
+        self._turn = self._n_texts = 0
         self.muted = False
         self.stats = RouterStats()
         self.spans = Spans(mixer.sample_rate)
@@ -278,25 +278,26 @@ class CuePlayer:
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
     def give_way(self) -> None:
-        """Drop phrases that wait for a pause: more words come. If the router is polled, `WordsAhead` does it."""
-        if self.after_words is None and not self._words.is_polled:
-            for entry in self._in_pause:
-                if entry.voice.cue.phrases and entry.voice.onset is None:
-                    entry.voice.stop()
+        """Drop phrases that wait, for a pause or for the words before them: more words come."""
+        self._n_texts += 1
+        for entry in self._in_pause:
+            if entry.voice.cue.phrases and entry.voice.onset is None:
+                entry.voice.stop()
 
     def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:
         """Play a cue where the words before now end, unless the turn has ended or the cue was muted meanwhile."""
-        turn = self._turn
+        turn, n_texts = self._turn, self._n_texts
 
         def then(at: int, more_come: bool = False) -> None:
-            if turn == self._turn and not self.is_silent(name):
+            gives_way = is_speech and n_texts != self._n_texts
+            if turn == self._turn and not (gives_way or self.is_silent(name)):
                 self._play_after_words(name, event, max(at, self.mixer.position), priority, more_come=more_come)
 
         if self.after_words is not None:
             self.after_words(then)
         else:
             is_failure = isinstance(event, StreamFailed) or getattr(event, "is_error", False)
-            self._words.follow(Follower(name, (priority, is_failure), is_speech, then))
+            self._words.follow(Follower(name, (priority, is_failure), then))
 
     def _play_after_words(self, name: str, event: ServiceEvent, onset: int, priority: int, *, more_come: bool) -> None:
         """Play a cue after the words, which end at `onset`; a tone in a pause, if more of them come."""

@@ -211,8 +211,8 @@ class CueRouter:
         now_s, is_new = self._player.now_s, not self._turn.has_text
         self._turn.text()
         if text:
-            self._words.text(is_new=is_new)
             self._player.give_way()
+            self._words.text(is_new=is_new)
         self._silence.text(text, now_s)
         self._player.drop(words_in_s=self._silence.voice_left_s(now_s))
 

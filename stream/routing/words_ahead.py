@@ -55,7 +55,6 @@ class Follower(NamedTuple):
 
     cue: str
     rank: tuple[int, bool]
-    is_speech: bool
     then: Callable[[int, bool], None]
 
 
@@ -99,7 +98,7 @@ class WordsAhead:
             self._take()
 
     def text(self, *, is_new: bool) -> None:
-        """Note text: a tone that waits takes the next pause, and a phrase gives way.
+        """Note text: what waits takes the next pause.
 
         `is_new` says that it is the first after a call or an outcome: its voice is awaited even while earlier words are
         heard.
@@ -110,7 +109,7 @@ class WordsAhead:
             self._texts.append(Mark(mixer.position, idle))
             if not are_ahead:
                 self._voice_from = mixer.position
-        if (follower := self._take()) is not None and not follower.is_speech:
+        if (follower := self._take()) is not None:
             follower.then(max(queued_until, mixer.position), True)
 
     def are_ahead(self) -> bool:

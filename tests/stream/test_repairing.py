@@ -526,6 +526,14 @@ def test_a_recovered_call_has_an_id_that_mistrals_servers_take():
     assert re.fullmatch("[a-zA-Z0-9]{9}", call["id"])
 
 
+def test_recovered_calls_have_ids_of_their_own_in_a_conversation():
+    calls = '<|tool_call_begin|>functions.dim:0<|tool_call_argument_begin|>{"percent": 1}<|tool_call_end|>'
+    section = f"<|tool_calls_section_begin|>{calls}{calls.replace('1', '2')}<|tool_calls_section_end|>"
+    called = [call for _ in range(2) for call in accumulated(repaired(turn([section]), ["dim"]))[2]]
+    assert [call["arguments"] for call in called] == ['{"percent": 1}', '{"percent": 2}'] * 2
+    assert len({call["id"] for call in called}) == 4
+
+
 @pytest.mark.parametrize("text", ["All of them. ", DIM], ids=["words", "a call"])
 def test_the_whole_answer_after_its_deltas_passes_as_it_came(text):
     last = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
