@@ -33,6 +33,7 @@ class SseRepair:
         self._held = bytearray()  # of the event, or of the answer that is one object
         self._kind: Literal["unknown", "events", "object", "passing"] = "unknown"
         self._closed = False
+        self._is_ahead = False  # the line feed that ends the last event went out before it came
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return what takes the place of a network read.
@@ -42,6 +43,8 @@ class SseRepair:
         StreamValueError
             If an event is longer than 4 MiB.
         """
+        if self._is_ahead and data:
+            data, self._is_ahead = data.removeprefix(b"\n"), False
         searched = max(len(self._held) - 3, 0) if self._kind == "events" else 0
         buffer: bytes | bytearray = data
         if self._held or self._kind != "events":
@@ -59,6 +62,8 @@ class SseRepair:
         while self._kind == "events" and (end := _end_of_event(buffer, searched, has_returns)):
             event, start = bytes(buffer[start:end]), end
             searched = end
+            if end == len(buffer) and event.endswith(b"\r\n\r"):  # a read was cut within a line end
+                event, self._is_ahead = event + b"\n", True
             found += self._clean(event)
         if buffer is self._held:
             del self._held[:start]

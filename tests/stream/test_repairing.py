@@ -697,6 +697,19 @@ def test_other_fields_line_ends_and_data_of_several_lines_are_read_as_events(end
     assert (text.strip(), [call["name"] for call in calls], reasons) == ("Dark.", ["dim"], ["tool_calls"])
 
 
+def test_a_read_that_ends_within_a_line_end_leaves_no_line_that_others_read_differently():
+    # Many readers split lines at line feeds alone: a carriage return before "data:" hides an event from them.
+    text = ["Yes. ", "Now <", "b. Good night. ", DIM]
+    data = b"".join(b"data: " + json.dumps(one).encode() + b"\r\n\r\n" for one in turn(text))
+    for cut in range(1, len(data)):
+        repair = SseRepair(ChatRepair(["dim"]))
+        out = b"".join([*repair.feed(data[:cut]), *repair.feed(data[cut:]), *repair.close()])
+        lines = [line.removesuffix(b"\r") for line in out.split(b"\n")]
+        assert not any(b"\r" in line for line in lines)
+        found = accumulated(json.loads(line[6:]) for line in lines if line.startswith(b"data: "))
+        assert (found[0].strip(), [call["name"] for call in found[2]]) == ("Yes. Now <b. Good night.", ["dim"])
+
+
 def test_half_a_pair_of_surrogates_raises_nothing():
     chunks = [chunk_of("<think>\ud83d"), chunk_of("\ude00</think>Yes."), chunk_of(reason="stop")]
     sent = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in chunks)
