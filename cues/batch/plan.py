@@ -48,12 +48,15 @@ def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
     faults: list[str] = []
     for number, line in lines:
         try:
-            file, output, cue = _entry(line, path.parent, known_cues)
+            name, given, cue = _entry(line, known_cues)
         except (ValueError, TypeError, RecursionError) as error:
             faults.append(f"line {number}: {error}")
             continue
+        file = str(path.parent / name)
         cues.setdefault(file, []).append(cue)
-        output = outputs.setdefault(file, output)
+        output = outputs.setdefault(file, given or _default_output(name))
+        if given not in ("", output):
+            faults.append(f"line {number}: output is {given!r}; {file} has the output {output!r} already")
         owner = owners.setdefault(PurePath(output), file)
         if owner != file:
             faults.append(f"{file} and {owner} would both be written to {output}; give one of them another output")
@@ -73,7 +76,8 @@ def _lines(text: str, *, as_json: bool) -> Iterable[tuple[int, Any]]:
     return ((rows.line_num, {name: value for name, value in row.items() if value not in ("", None)}) for row in rows)
 
 
-def _entry(line: Any, folder: Path, known_cues: Collection[str]) -> tuple[str, str, tuple[str, float, float]]:
+def _entry(line: Any, known_cues: Collection[str]) -> tuple[str, str, tuple[str, float, float]]:
+    """The file, its output (`""` if none is given) and the cue of a line."""
     entry = json.loads(line) if isinstance(line, str) else line
     if not isinstance(entry, dict):
         raise CueValueError(f"is {type(entry).__name__}; it must be an object with {', '.join(_NEEDED)}")
@@ -87,10 +91,10 @@ def _entry(line: Any, folder: Path, known_cues: Collection[str]) -> tuple[str, s
         raise CueValueError(f"cue is {cue!r}; it must be one of {', '.join(known_cues)}{did_you_mean(cue, known_cues)}")
     time_s = _number("time_s", entry["time_s"], 0.0, _MAX_TIME_S)
     gain_db = _number("gain_db", entry.get("gain_db", 0.0), *_GAIN_DB)
-    output = _text("output", entry["output"]) if "output" in entry else _default_output(file)
-    if not _inside(output) or not output.lower().endswith(_WRITTEN):
+    output = _text("output", entry["output"]) if "output" in entry else ""
+    if output and not (_inside(output) and output.lower().endswith(_WRITTEN)):
         raise CueValueError(f"output is {output!r}; it must be a .wav or .flac file inside the output folder")
-    return str(folder / file), output, (cue, time_s, gain_db)
+    return file, output, (cue, time_s, gain_db)
 
 
 def _text(name: str, value: object) -> str:

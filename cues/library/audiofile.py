@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cues.errors import AudioFileError, CueValueError, reason_of
+from cues.library.completeness import missing_bytes
 from cues.meters.levels import Measurement
 from cues.signal.pcm import dithered_int16, float_of_int16
 
@@ -59,7 +60,6 @@ _CANCELLED = 1e-3  # peak of the mean against the loudest channel: −60 dB
 _RATES_HZ = (1_000, 768_000)
 _MAX_OGG_HZ = 200_000  # the encoder of libvorbis crashes above it
 _WRITTEN_AT_ONCE = 65_536  # frames: libvorbis keeps what it gets in one call on the stack
-_UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000)
 
 FORMATS = {
     "wav": {"16": "PCM_16", "24": "PCM_24", "float": "FLOAT"},
@@ -257,15 +257,13 @@ def is_exported(path: Path, data: bytes) -> bool:
 
 
 def _check_complete(source: Path | IO[bytes], name: str) -> None:
-    """Raise if a WAV file is shorter than its header says; libsndfile would read the rest without an error."""
+    """Raise if a file is shorter than its header says; libsndfile would read the rest without an error."""
     if isinstance(source, Path):
         if not source.exists() or source.is_file():  # a pipe can be read only once
             with source.open("rb") as file:
                 _check_complete(file, name)
         return
-    size = source.seek(0, io.SEEK_END)
-    source.seek(0)
-    promised, there = _sample_bytes(source, size)
+    promised, there = missing_bytes(source)
     source.seek(0)
     if promised > there:
         raise AudioFileError(
@@ -273,27 +271,6 @@ def _check_complete(source: Path | IO[bytes], name: str) -> None:
             f"it must be complete",
             fix="export it again: the file is shorter than its header says",
         )
-
-
-def _sample_bytes(file: IO[bytes], size: int) -> tuple[int, int]:
-    """Bytes of samples that the header of a WAV file promises and that the file has; zeros if no frame is missing.
-
-    Writers to a pipe do not know the length and put 2³² − 1 bytes, or the whole frames in 2³¹ − 4096, into the header.
-    """
-    head = file.read(12)
-    start, frame_bytes = 12, 1
-    while head[:4] == b"RIFF" and head[8:12] == b"WAVE" and start + 8 <= size:
-        file.seek(start)
-        kind, length = file.read(4), int.from_bytes(file.read(4), "little")
-        start += 8
-        if kind == b"fmt ":
-            frame_bytes = max(1, int.from_bytes(file.read(16)[12:14], "little"))
-        if kind == b"data":
-            there = size - start
-            known = all(not 0 <= unknown - length < frame_bytes for unknown in _UNKNOWN_BYTES)
-            return (length, there) if known and length - there >= frame_bytes else (0, 0)
-        start += length + length % 2
-    return 0, 0
 
 
 def default_subtype(file_format: str) -> str:

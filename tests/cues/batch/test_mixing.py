@@ -44,6 +44,7 @@ def test_lines_with_the_same_file_put_several_cues_into_it(tmp_path):
         ("file,cue,time_s,output\na.wav,agent,1,../../x.wav\n", "inside the output folder"),
         ("file,cue,time_s,output\na.wav,agent,1,/etc/x.wav\n", "inside the output folder"),
         ("file,cue,time_s\n../a.wav,agent,1\n../../a.wav,agent,1\n", "would both be written to a.wav"),
+        ("file,cue,time_s,output\na.wav,agent,1,b.wav\na.wav,error,1,c.wav\n", "has the output 'b.wav' already"),
         ("", "names no recording; needed: file, cue, time_s"),
         ("file,cue,time_s\na.wav,agent,1,2,3\n", "unknown"),
     ],

@@ -139,6 +139,26 @@ def test_a_wav_that_was_cut_off_is_not_half_loaded(tmp_path, kept):
         read_audio(path)
 
 
+@pytest.mark.parametrize(
+    ("file_format", "subtype", "endian"),
+    [
+        ("WAV", "PCM_16", "BIG"), ("WAVEX", "PCM_24", "FILE"), ("RF64", "PCM_16", "FILE"), ("W64", "PCM_16", "FILE"),
+        ("AIFF", "PCM_24", "FILE"), ("AIFF", "FLOAT", "FILE"), ("AU", "PCM_16", "FILE"),
+        ("AU", "PCM_16", "LITTLE"), ("FLAC", "PCM_16", "FILE"), ("OGG", "VORBIS", "FILE"), ("OGG", "OPUS", "FILE"),
+    ],
+)  # fmt: skip
+def test_a_file_of_any_format_that_was_cut_off_is_not_half_loaded(tmp_path, file_format, subtype, endian):
+    path = tmp_path / "x"
+    sound = np.tile(TONE, 5)
+    soundfile.write(path, sound, 24000, subtype, endian, file_format)
+    assert len(read_audio(path)[0]) == pytest.approx(len(sound), abs=2000)  # codecs have blocks
+    whole = path.read_bytes()
+    for kept in (0.999, 0.9, 0.5):
+        path.write_bytes(whole[: int(kept * len(whole))])
+        with pytest.raises(cues.AudioFileError, match=r"is cut off|cannot be read"):
+            read_audio(path)
+
+
 @pytest.mark.parametrize(("length", "read"), [(2**31 - 1, False), (2**32 - 1, True)], ids=["a lie", "from a pipe"])
 def test_a_header_that_claims_too_much_is_refused_but_for_the_length_that_writers_to_a_pipe_put(tmp_path, length, read):
     path = wav(tmp_path)
