@@ -84,12 +84,21 @@ class _Throttle:
 
 
 class _Waiting(NamedTuple):
-    """A cue that waits for a pause; one that waits for silence also has its limit, and is counted when it sounds."""
+    """A cue that waits for a pause; one that waits for silence also has its limit, and is counted when it sounds.
+
+    Of the phrases, only the latest of those with the highest `rank` waits, as with `Follower`.
+    """
 
     voice: Voice
     cue: str
     event: ServiceEvent
     most_per_minute: float | None = None
+    rank: tuple[int, bool] = (0, False)
+
+    @property
+    def is_next_phrase(self) -> bool:
+        """Whether it is a phrase that has not begun."""
+        return bool(self.voice.cue.phrases) and self.voice.onset is None and not self.voice.done
 
 
 class CuePlayer:
@@ -247,7 +256,7 @@ class CuePlayer:
             return
         waiting = self._in_pause
         self._in_pause = [entry for entry in waiting if entry.voice.onset is None and not entry.voice.done]
-        for voice, name, event, most_per_minute in waiting:
+        for voice, name, event, most_per_minute, _ in waiting:
             if voice.onset is not None:
                 if most_per_minute is not None:
                     ago = self.mixer.position - voice.onset
@@ -278,44 +287,59 @@ class CuePlayer:
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
     def give_way(self) -> None:
-        """Drop phrases that wait, for a pause or for the words before them: more words come."""
+        """Drop phrases that wait, for a pause or for the words before them: more words come, or the turn has failed."""
         self._n_texts += 1
         for entry in self._in_pause:
-            if entry.voice.cue.phrases and entry.voice.onset is None:
+            if entry.is_next_phrase:
                 entry.voice.stop()
 
     def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:
         """Play a cue where the words before now end, unless the turn has ended or the cue was muted meanwhile."""
         turn, n_texts = self._turn, self._n_texts
+        rank = priority, isinstance(event, StreamFailed) or bool(getattr(event, "is_error", False))
 
         def then(at: int, more_come: bool = False) -> None:
             gives_way = is_speech and n_texts != self._n_texts
             if turn == self._turn and not (gives_way or self.is_silent(name)):
-                self._play_after_words(name, event, max(at, self.mixer.position), priority, more_come=more_come)
+                self._play_after_words(name, event, max(at, self.mixer.position), rank, more_come=more_come)
 
         if self.after_words is not None:
             self.after_words(then)
         else:
-            is_failure = isinstance(event, StreamFailed) or getattr(event, "is_error", False)
-            self._words.follow(Follower(name, (priority, is_failure), then))
+            self._words.follow(Follower(name, rank, then))
 
-    def _play_after_words(self, name: str, event: ServiceEvent, onset: int, priority: int, *, more_come: bool) -> None:
+    @property
+    def _phrase_ends(self) -> int:
+        """The sample at which the phrase that sounds ends; 0 if none does."""
+        voices = [voice for voice, _ in self._sounding] + [entry.voice for entry in self._in_pause]
+        sounding = (one for one in voices if one.cue.phrases and one.onset is not None and not one.done)
+        return max((voice.stretches[-1][1] or 0 for voice in sounding), default=0)
+
+    def _play_after_words(
+        self, name: str, event: ServiceEvent, onset: int, rank: tuple[int, bool], *, more_come: bool
+    ) -> None:
         """Play a cue after the words, which end at `onset`; a tone in a pause, if more of them come."""
-        cue, rate = self.bank[name], self.mixer.sample_rate
+        cue, rate, (priority, _) = self.bank[name], self.mixer.sample_rate, rank
         if cue.phrases:
+            for entry in self._in_pause:
+                if entry.is_next_phrase:
+                    if entry.rank > rank:
+                        return
+                    entry.voice.stop()
+            said = max(onset, self._phrase_ends)
             breath, longest = round(_BREATH_S * rate), len(cue) * rate // cue.sample_rate
             wait = Wait(
                 patience=breath,
                 not_before=onset,
                 until_heard_from=NEVER if more_come else onset + breath,  # more words take its place
                 begins_again=False,
-                give_up_at=onset + round((_LONGEST_WORDS_S if more_come else _STALE_S) * rate) + longest,
+                give_up_at=said + round((_LONGEST_WORDS_S if more_come else _STALE_S) * rate) + longest,
             )
             voice = self._play(name, priority=priority, wait=wait)
         else:
             voice = self._play(name, at=onset, priority=priority, placement="in_pause" if more_come else "overlay")
         if voice is not None and (cue.phrases or more_come):
-            self._in_pause.append(_Waiting(voice, name, event))
+            self._in_pause.append(_Waiting(voice, name, event, rank=rank))
         elif voice is not None:
             self._note(voice, Played(name, event, onset, "after_words"))
 

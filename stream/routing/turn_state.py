@@ -57,9 +57,15 @@ class CallsUnderWay:
         return any(call.is_task for call in self._calls)
 
     def begin(self, tool_call_id: str, tool_name: str, index: int | None = None) -> CallUnderWay | None:
-        """Add a call; `None` if a call with that id is under way."""
-        if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):
-            return None
+        """Add a call; `None` if a call with that id is under way.
+
+        One that was cut off or malformed makes way: a model that is asked again may write its call with the same id.
+        """
+        earlier = next((call for call in self._calls if tool_call_id and call.tool_call_id == tool_call_id), None)
+        if earlier is not None:
+            if earlier.is_complete or not (earlier.is_settled and earlier.has_ended):
+                return None
+            self._calls.remove(earlier)
         call = CallUnderWay(tool_name, tool_call_id, index)
         self._calls.append(call)
         return call

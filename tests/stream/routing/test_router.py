@@ -202,6 +202,20 @@ def test_muting_ends_what_sounds_and_what_waits_and_lasts():
     assert pipeline.router.muted
 
 
+@pytest.mark.parametrize("status", ["incomplete", "malformed"])
+def test_a_call_that_cannot_run_makes_way_for_the_next_with_its_id(status):
+    pipeline = Pipeline()
+    cut = ToolCallEnd(tool_name="slow", tool_call_id="slow:0", arguments_json="", status=status)
+    pipeline.handle(ToolCallStart("slow", "slow:0"), cut)
+    pipeline.pass_s(1.0)
+    assert pipeline.handle(ToolCallStart("slow", "slow:0")) == ["tool_call"]
+    pipeline.handle(ToolCallEnd(tool_name="slow", tool_call_id="slow:0", arguments_json="{}", status="ok"))
+    assert pipeline.handle(ToolCallStart("slow", "slow:0")) == []
+    assert np.abs(pipeline.pass_s(6.0)[RATE:]).max() > 0.0
+    done = ToolResult(tool_name="slow", tool_call_id="slow:0", is_error=False, content="")
+    assert pipeline.handle(done) == ["success"]
+
+
 def test_one_cue_can_be_switched_off_and_on_by_its_name():
     pipeline = Pipeline()
     pipeline.router.mute("success", "working")

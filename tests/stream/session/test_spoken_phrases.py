@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cues
 from cues import Cue
-from stream import CueRules, Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream import CueRules, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.errors import SpeakerError, StreamError
 from stream.session import phrases
 from stream.speech.espeak import EspeakSpeaker
@@ -151,6 +151,30 @@ def test_a_phrase_waits_for_words_that_are_on_their_way_and_gives_way_to_more():
     for late_s in (0.1, 0.4):  # in the longer pause between the texts a phrase would begin
         told = run_turn(timed([*words, (0.5, [TEXT[1]])]), speaker=LateSpeaker(late_s), bank=BANK, rules=RULES)
         assert np.array_equal(told.tape.mixed, told.tape.speech)
+
+
+def failed(number):
+    return [ToolResult(tool_name="look", tool_call_id=str(number), is_error=True, content="")]
+
+
+@pytest.mark.parametrize(
+    ("end", "levels"),
+    [(failed(2), [3]), ([StreamFailed("the server is gone")], [3]), (result(2), [9])],
+    ids=["a tool fails", "the model fails", "all is well"],
+)
+def test_of_the_phrases_that_wait_for_words_one_is_heard_and_a_failure_before_a_call(end, levels):
+    bank = {**BANK, "error": spoken("error", 0.03), "tool_call": spoken("tool_call", 0.09)}
+    rules = CueRules(success=None, working=None)
+    calls = [step for number in range(3) for step in ((0.9, call(number)), (0.1, result(number)))][:5]
+    turn = timed([(0.0, [TextDelta("word " * 25)]), *calls, (0.1, end)])
+    told = run_turn(turn, speaker=LateSpeaker(0.1), bank=bank, rules=rules)
+    assert phrases_heard(told.tape) == levels
+
+
+def test_no_phrase_of_a_call_follows_a_turn_that_has_failed():
+    turn = timed([(0.0, [TextDelta("word " * 25)]), (0.5, call(0)), (0.5, [StreamFailed("the server is gone")])])
+    told = run_turn(turn, speaker=LateSpeaker(0.1), bank=BANK, rules=CueRules(working=None))
+    assert [cue.cue for cue in told.journal.sounded] == ["error"]
 
 
 @pytest.mark.parametrize("speaker", [EspeakSpeaker("en-us"), VoiceLikeSpeaker()], ids=lambda speaker: speaker.name)
