@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueValueError
-from cues.files import explained
+from cues.files import explained, replacing
 from cues.library.audiofile import check_format, default_subtype, digest_of, encoded, is_exported, json_object
 from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
@@ -79,17 +80,18 @@ def export_for_player(
     banks = {rate: bank_at(rate) for rate in {file.sample_rate for file in PLAYERS[player]}}
     with explained(target, kind=AudioFileError):
         target.mkdir(parents=True, exist_ok=True)
-        for file in PLAYERS[player]:
-            path = target / file.name
-            if path.exists() and digests.get(file.name) != digest_of(path.read_bytes()):
-                kept.append(path)
-                continue
-            cue = banks[file.sample_rate][file.cue]
-            data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
-            path.write_bytes(data)
-            digests[file.name] = digest_of(data)
-            written.append(path)
-        _write_json(target / MANIFEST, {"for": player, "sha256": digests})
+        with ExitStack() as files:
+            for file in PLAYERS[player]:
+                path = target / file.name
+                if path.exists() and digests.get(file.name) != digest_of(path.read_bytes()):
+                    kept.append(path)
+                    continue
+                cue = banks[file.sample_rate][file.cue]
+                data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
+                files.enter_context(replacing(path)).write_bytes(data)
+                digests[file.name] = digest_of(data)
+                written.append(path)
+            _write_json(files.enter_context(replacing(target / MANIFEST)), {"for": player, "sha256": digests})
     return Export(written=tuple(written), kept=tuple(kept))
 
 
@@ -135,11 +137,12 @@ def export_bank(
         mine = [path for path in before if path in needed or not is_exported(path, path.read_bytes())]
         taken = {path.stem for path in mine}
         written = []
-        for name, cue in sounds.items():
-            if name not in taken:
-                path = target / f"{name}.{file_format}"
-                _write_cue(cue, path, subtype, pictures=pictures)
-                written.append(path)
+        with ExitStack() as parts:  # they take their places together: a full disk leaves those of before
+            for name, cue in sounds.items():
+                if name not in taken:
+                    path = target / f"{name}.{file_format}"
+                    _write_cue(cue, path, subtype, parts, pictures=pictures)
+                    written.append(path)
         removed = [path for path in before if path not in {*written, *mine}]
         for path in removed:
             path.unlink()
@@ -172,15 +175,17 @@ def _check_names(names: Iterable[str]) -> None:
         seen[name.casefold()] = name
 
 
-def _write_cue(cue: Cue, path: Path, subtype: str, *, pictures: bool) -> None:
+def _write_cue(cue: Cue, path: Path, subtype: str, files: ExitStack, *, pictures: bool) -> None:
+    """Write a cue's files, which take their places when `files` is closed."""
     data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], subtype)
-    path.write_bytes(data)
-    _write_json(path.with_suffix(".json"), _sidecar(cue, path.name, subtype, data))
+    files.enter_context(replacing(path)).write_bytes(data)
+    _write_json(files.enter_context(replacing(path.with_suffix(".json"))), _sidecar(cue, path.name, subtype, data))
     if pictures:
         from cues.show.plots import picture
 
         # Leave out the version of matplotlib: the same cue gives the same file.
-        picture(cue).savefig(path.with_suffix(".png"), dpi=80, metadata={"Software": None})
+        part = files.enter_context(replacing(path.with_suffix(".png")))
+        picture(cue).savefig(part, format="png", dpi=80, metadata={"Software": None})
 
 
 def _text_of_own_pack(path: Path) -> str | None:

@@ -74,11 +74,13 @@ def sound_problems(
     """
     if not MIN_SAMPLE_RATE <= sample_rate <= MAX_SAMPLE_RATE:
         samples, sample_rate = resample(samples, sample_rate, _CONVERTED_HZ), _CONVERTED_HZ
-    if measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS:
+    is_silent = measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS
+    if trim and not is_silent:
+        samples = trimmed(samples, sample_rate)
+        is_silent = not samples.any()  # of a click, the fades at its ends leave nothing
+    if is_silent:
         silent = "silent", "there is nothing to hear in it", "replace the file with an audible sound"
         return as_problems(name, [silent])
-    if trim:
-        samples = trimmed(samples, sample_rate)
     checks: list[Callable[[Samples, int], Found | None]] = [_dc, _clicks, _outside_telephone]
     if recorded:
         checks = [_too_hot, _clipped, *checks, *([_hard_edges] if edges else []), _alias]

@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import json
 import sys
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 import cues
 from cues.cli import group
-from cues.library.export import export_bank
+from cues.library.export import export_bank, export_for_player
 
 PAIRS = [("wav", "16"), ("wav", "24"), ("wav", "float"), ("flac", "16"), ("flac", "24"), ("ogg", "vorbis")]
 
@@ -122,6 +123,56 @@ def test_cues_of_an_earlier_export_that_are_gone_from_the_pack_are_gone_from_the
     assert (tmp_path / "out" / "mail.wav").exists()
     export_bank(cues.load_bank(""), tmp_path / "out")
     assert len(list((tmp_path / "out").iterdir())) == 16  # 8 cues and their JSON, no `pack.toml`
+
+
+@pytest.fixture
+def fills_up(monkeypatch):
+    """A function after which the disk has room for so many files, the last one cut off."""
+
+    def fill(n_files):
+        whole, left = Path.write_bytes, [n_files]
+
+        def write(path, data):
+            left[0] -= 1
+            if left[0] < 0:
+                whole(path, data[: len(data) // 2])
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return whole(path, data)
+
+        monkeypatch.setattr(Path, "write_bytes", write)
+
+    return fill
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first export", "a later one"])
+@pytest.mark.parametrize(
+    "export",
+    [
+        lambda folder, rate: export_bank(cues.load_bank("", sample_rate=rate), folder),
+        lambda folder, rate: export_for_player(
+            lambda _: cues.load_bank("", sample_rate=rate), folder, "home-assistant"
+        ),
+    ],
+    ids=["bank", "player"],
+)
+def test_an_export_for_which_the_disk_has_no_room_changes_nothing_and_the_next_is_whole(
+    tmp_path, fills_up, monkeypatch, export, is_first
+):
+    if not is_first:
+        export(tmp_path, 24000)
+    before = contents(tmp_path)
+    fills_up(3)
+    with pytest.raises(cues.CueError, match="No space left"):
+        export(tmp_path, 48000)
+    assert contents(tmp_path) == before
+    monkeypatch.undo()
+    done = export(tmp_path, 48000)
+    assert (len(done.written), done.kept) == (len({path.name for path in done.written}), ())
+    assert {soundfile.info(path).samplerate for path in done.written} == {48000}
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):

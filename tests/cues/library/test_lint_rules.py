@@ -53,6 +53,14 @@ def test_silence_is_fine_where_it_will_be_cut_off_and_in_a_loop():
     assert codes(padded, trim=True) == codes(padded, loop=True) == []
 
 
+@pytest.mark.parametrize("options", [{"trim": True}, {"trim": True, "speech": True}], ids=["trimmed", "a phrase"])
+def test_a_click_of_which_trimming_leaves_nothing_is_silent(options):
+    click = np.zeros(24000, dtype=np.float32)
+    click[100] = 0.9
+    (problem,) = sound_problems("agent", click, 24000, **options)
+    assert problem.code == "silent"
+
+
 def test_a_decimation_without_a_filter_is_heard_as_alias():
     t = np.arange(28800) / 96000
     rich = sum(np.sin(2 * np.pi * 1900.0 * k * t) / k for k in range(1, 20))
