@@ -85,9 +85,11 @@ class VoiceCues(PacedWriter):
                     self.router.handle(told)
                     if isinstance(told, TextDelta) and told.channel != "json":
                         yield told.text
-            self.router.end_stream()  # also if a tool's output is the final one
+            if self._runs.pop(id(run), None) is not None:  # else it was cut off, and the next turn may have begun
+                self.router.end_stream()  # also if a tool's output is the final one
         finally:
-            del self._runs[id(run)]
+            if self._runs.pop(id(run), None) is not None:
+                run.cancel()
 
     def _tools_of(self, agent: Agent[Any]) -> Tools:
         """The declared tools, else the agent's own; unknown if it has MCP servers, which list theirs later."""
@@ -112,7 +114,11 @@ class VoiceCues(PacedWriter):
                 self._plays[result] = ending
                 await self._follow(result)
         except asyncio.CancelledError:
-            self.barge_in()
+            if self._plays:  # the next question was asked while this answer ended
+                self._paced.interrupt()
+                self.router.begin_turn()
+            else:
+                self.barge_in()
             raise
         except Exception as error:
             if ending.expired():  # by `close`, and a run may have begun since
@@ -156,7 +162,8 @@ class VoiceCues(PacedWriter):
 
     def _drop(self) -> None:
         self._cut |= self._plays.keys()
-        for run in tuple(self._runs.values()):
+        runs, self._runs = self._runs, {}
+        for run in runs.values():
             run.cancel()
 
 

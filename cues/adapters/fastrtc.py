@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 from contextvars import ContextVar
@@ -60,13 +61,14 @@ class _Closing:
 class _Step:
     """A step of a reply function, which FastRTC cannot end: it drops the generator, and makes another one afterwards.
 
-    A handler's `state` becomes another one as it makes a generator.
+    A handler's `state` becomes another one as it makes a generator. The generator is held weakly: what a reply starts,
+    such as its connection to a model, keeps this context, and would keep the generator open with it.
     """
 
     def __init__(self, handler: CuedHandler) -> None:
         self._handler, inner = handler, handler.inner
         self._replies = isinstance(inner, ReplyOnPause)
-        self._generator: Any = inner.generator if self._replies else None
+        self._generator = _weak(inner.generator if self._replies else None)
         self._state: Any = inner.state if self._replies else None
 
     def router(self) -> CueRouter:
@@ -79,8 +81,23 @@ class _Step:
     def _is_current(self, generator: Any, state: Any) -> bool:
         """Whether the handler still has the generator that this step began with, or made."""
         if state is not self._state:
-            self._generator, self._state = generator or self, state  # no generator: dropped before this step asked
-        return generator is self._generator  # None: the function is being called
+            self._generator, self._state = (
+                _weak(generator or self),
+                state,
+            )  # no generator: dropped before this step asked
+        if self._generator is None:  # the function is being called
+            return generator is None
+        return generator is not None and generator is self._generator()
+
+
+def _weak(generator: Any) -> Callable[[], Any] | None:
+    """What returns the generator while it lives; a reply may be another iterator, which is held."""
+    if generator is None:
+        return None
+    try:
+        return weakref.ref(generator)
+    except TypeError:
+        return lambda: generator
 
 
 def current_router() -> CueRouter:

@@ -1,6 +1,8 @@
 """FastRTC's `ReplyOnPause`, which most use: its reply function runs in worker threads, and its barge-in as well."""
 
 import asyncio
+import contextvars
+import gc
 import threading
 
 import numpy as np
@@ -216,6 +218,38 @@ def test_of_a_step_that_goes_on_after_a_barge_in_nothing_is_heard(is_async):
     signal = converse(handler, script)
     assert cues_of(handler) == ["tool_call"]
     assert not np.isclose(signal, 0.25, atol=0.002).any()
+
+
+def test_an_interrupted_reply_is_closed_though_what_it_started_lives_on():
+    asked, go_on, contexts, closed = threading.Event(), threading.Event(), [], asyncio.Event()
+
+    async def reply(_audio):
+        if contexts:
+            yield RATE, np.full((1, 9600), 0.125, dtype=np.float32)
+            return
+        try:
+            yield RATE, np.zeros((1, 480), dtype=np.float32)
+            current_router()
+            contexts.append(contextvars.copy_context())  # as a connection to a model keeps it
+            asked.set()
+            await asyncio.to_thread(go_on.wait, LIMIT_S)
+            yield RATE, np.zeros((1, 480), dtype=np.float32)
+        finally:
+            closed.set()
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        await say_something(handler)
+        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
+        await asyncio.to_thread(asked.wait, LIMIT_S)
+        await say_something(handler)
+        go_on.set()
+        await frames
+        gc.collect()
+        await closed.wait()
+
+    converse(handler, script)
 
 
 def test_a_first_step_that_asks_for_the_router_after_a_barge_in_sounds_nothing():

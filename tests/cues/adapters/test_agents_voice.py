@@ -197,6 +197,23 @@ def test_an_answer_that_is_cancelled_or_closed_is_over_at_once_and_quietly(end, 
     assert sounded == ["tool_call", "success"][: 1 + (after_s > 1.0)]
 
 
+def test_the_answer_after_one_that_is_cancelled_at_that_moment_is_asked_for_and_heard():
+    async def script(pipeline, voice, clock):
+        first = asyncio.create_task(answer(pipeline, voice, clock))
+        await clock.sleep(0.5)
+        first.cancel()
+        voice.router.begin_turn()
+        second = asyncio.create_task(answer(pipeline, voice, clock))  # before the first has ended
+        await asyncio.wait([first, second])
+        assert first.cancelled()
+
+    stt = ScriptedSTTModel(["First?", "Second?"])
+    heard, sounded, requests = converse(script, CALL, SAY, stt=stt)
+    assert len(requests) == 3  # the second question calls the tool, too
+    assert sounded == ["tool_call", "tool_call", "success"]
+    assert ends_with(heard, SHORT)
+
+
 class HangingRecognizer(ScriptedSTTModel):
     async def transcribe(self, *_args, **_options):
         await asyncio.Event().wait()
