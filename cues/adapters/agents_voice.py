@@ -112,14 +112,7 @@ class VoiceCues(PacedWriter):
         try:
             async with asyncio.timeout(0.0 if self._is_over else None) as ending:
                 self._plays[result] = ending
-                await self._follow(result)
-        except asyncio.CancelledError:
-            if self._plays:  # the next question was asked while this answer ended
-                self._paced.interrupt()
-                self.router.begin_turn()
-            else:
-                self.barge_in()
-            raise
+                await self._followed(result)
         except Exception as error:
             if ending.expired():  # by `close`, and a run may have begun since
                 self.router.cancel()
@@ -128,18 +121,29 @@ class VoiceCues(PacedWriter):
             self.router.handle(StreamFailed(str(error)))
             raise
 
-    async def _follow(self, result: StreamedAudioResult) -> None:
+    async def _followed(self, result: StreamedAudioResult) -> None:
+        """Follow in a task of its own: the pipeline may end slowly, and a barge-in must not wait for it."""
+        following = asyncio.ensure_future(self._follow(result))
         try:
-            async for event in result.stream():
-                if event.type == "voice_stream_event_lifecycle" and result in self._cut:
-                    self._cut.remove(result)  # the next turn begins
-                elif event.type == "voice_stream_event_lifecycle":
-                    self._paced.end()
-                elif event.type == "voice_stream_event_audio" and result not in self._cut:
-                    self._speak(event.data)
+            await asyncio.shield(following)
+        except asyncio.CancelledError:
+            if not self._is_over:
+                self.barge_in()
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            raise
         finally:
             del self._plays[result]
             self._cut.discard(result)
+
+    async def _follow(self, result: StreamedAudioResult) -> None:
+        async for event in result.stream():
+            if event.type == "voice_stream_event_lifecycle" and result in self._cut:
+                self._cut.remove(result)  # the next turn begins
+            elif event.type == "voice_stream_event_lifecycle":
+                self._paced.end()
+            elif event.type == "voice_stream_event_audio" and result not in self._cut:
+                self._speak(event.data)
 
     def _speak(self, data: NDArray[Any] | None) -> None:
         if data is not None:

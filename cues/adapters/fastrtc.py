@@ -61,8 +61,9 @@ class _Closing:
 class _Step:
     """A step of a reply function, which FastRTC cannot end: it drops the generator, and makes another one afterwards.
 
-    A handler's `state` becomes another one as it makes a generator. The generator is held weakly: what a reply starts,
-    such as its connection to a model, keeps this context, and would keep the generator open with it.
+    A step that begins without a generator makes it; the handler's `state` becomes another one then. The generator is
+    held weakly: what a reply starts, such as its connection to a model, keeps this context, and would keep the
+    generator open with it.
     """
 
     def __init__(self, handler: CuedHandler) -> None:
@@ -78,13 +79,16 @@ class _Step:
             return CueRouter({}, Mixer(self._handler.output_sample_rate))
         return self._handler.router
 
+    def settle(self) -> None:
+        """Note the generator that the step has made: one that the handler has later is another reply's."""
+        if self._replies:
+            self._is_current(self._handler.inner.generator, self._handler.inner.state)
+            self._generator = self._generator or _weak(self)
+
     def _is_current(self, generator: Any, state: Any) -> bool:
         """Whether the handler still has the generator that this step began with, or made."""
-        if state is not self._state:
-            self._generator, self._state = (
-                _weak(generator or self),
-                state,
-            )  # no generator: dropped before this step asked
+        if self._generator is None and state is not self._state:
+            self._generator = _weak(generator or self)  # no generator: dropped before this step asked
         if self._generator is None:  # the function is being called
             return generator is None
         return generator is not None and generator is self._generator()
@@ -138,6 +142,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         self._frames: list[NDArray[np.float32]] = []
         self._least_frames = 1
         self._asked: asyncio.Future[Any] | None = None
+        self._step: _Step  # of `_asked`
         self._ask_at_s = 0.0
         self._closing: _Closing | None = None
         self._replies = False
@@ -303,12 +308,14 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
             self._note_question()
-            _STEP.set(_Step(self))  # for the reply function, which runs in a copy of this context
+            self._step = _Step(self)
+            _STEP.set(self._step)  # for the reply function, which runs in a copy of this context
             self._asked = asyncio.ensure_future(_result(self._emitting, self.inner.emit))
             await asyncio.sleep(0)
         if self._asked is None or not self._asked.done():
             return None
         asked, self._asked = self._asked, None
+        self._step.settle()
         try:
             item = asked.result()
         except Exception as error:

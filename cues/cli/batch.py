@@ -163,12 +163,13 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
 
 
 def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Mapping[str, Any]) -> Run:
-    """A run whose tasks write recordings, none over itself; temporary files of killed workers are deleted."""
+    """A run whose tasks write recordings, none over one that is read; temporary files of killed workers are deleted."""
     from cues.batch.mixing import sweep
 
+    read = {Path(task.file).resolve() for task in tasks}
     for task in tasks:
-        if Path(task.output).resolve() == Path(task.file).resolve():
-            raise CueError(f"{task.file} would be written over itself; name another folder with --out")
+        if Path(task.output).resolve() in read:
+            raise CueError(f"{task.output} would be written over a recording; name another folder with --out")
     sweep(task.output for task in tasks)
     try:
         return _run(tasks, table, columns, how, still_good=lambda row: Path(row["output"]).is_file())

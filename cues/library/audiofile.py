@@ -58,6 +58,7 @@ _ALLOWED = "WAV, FLAC, OGG, MP3, AIFF or AU"
 _MAX_PEAK = 1000.0  # +60 dBFS: above it, the file holds integers that were not divided by full scale
 _CANCELLED = 1e-3  # peak of the mean against the loudest channel: −60 dB
 _RATES_HZ = (1_000, 768_000)
+_MOST_FRAMES = 1 << 48  # libsndfile has 2⁶³ − 1 where it does not know
 _MAX_OGG_HZ = 200_000  # the encoder of libvorbis crashes above it
 _WRITTEN_AT_ONCE = 65_536  # frames: libvorbis keeps what it gets in one call on the stack
 
@@ -193,6 +194,7 @@ def read_channels(
         _check_complete(source, name)
         # soundfile encodes a path strictly, and a file's name may be any bytes.
         with soundfile.SoundFile(os.fsencode(source) if isinstance(source, Path) else source) as file:
+            _check_length_is_known(name, file.frames)
             check(name, file)
             sample_rate, subtype = int(file.samplerate), str(file.subtype)
             if subtype == "PCM_16" and dtype == "float32":
@@ -218,6 +220,14 @@ def read_channels(
             f"{name}: holds NaN or infinity; every sample must be finite", fix="export it again as 24-bit WAV"
         )
     return channels, sample_rate, subtype
+
+
+def _check_length_is_known(name: str, n_frames: int) -> None:
+    if n_frames > _MOST_FRAMES:
+        raise AudioFileError(
+            f"{name}: its header does not say how long it is, as of a writer to a pipe",
+            fix="write it to a file, or export it again as WAV",
+        )
 
 
 def file_bytes(path: Path, name: str = "") -> bytes:

@@ -6,8 +6,8 @@ from typing import IO, Literal
 
 __all__ = ["missing_bytes"]
 
-_UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000)
-"""What writers to a pipe put in place of a length: 2³² − 1, or the whole frames in 2³¹ − 4096."""
+_UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000, 0x7FFFFF00, 0x7FFF0000, 0x7FFFFFDB, 0x7F000000)
+"""What ffmpeg, SoX, ALSA, GStreamer, opusdec and SoX (AIFF) write to a pipe as a length, or the whole frames in it."""
 _CHUNKED: dict[bytes, Literal["little", "big"]] = {b"RIFF": "little", b"RF64": "little", b"RIFX": "big", b"FORM": "big"}
 _SUN: dict[bytes, Literal["little", "big"]] = {b".snd": "big", b"dns.": "little"}
 _LONGEST_PAGE = 27 + 255 + 255 * 255
@@ -70,5 +70,5 @@ def _of_last_page(file: IO[bytes], size: int) -> tuple[int, int]:
     page = page[page.rfind(b"OggS") :]
     segments = page[27 : 27 + page[26]] if len(page) > 26 else b""
     is_whole_header = len(page) > 26 and len(segments) == page[26]
-    length = 27 + len(segments) + sum(segments) if is_whole_header else 28
+    length = 27 + page[26] + sum(segments) if is_whole_header else len(page) + 1
     return (length, len(page)) if len(page) < length else (0, 0)

@@ -143,15 +143,15 @@ def export_bank(
                     path = target / f"{name}.{file_format}"
                     _write_cue(cue, path, subtype, parts, pictures=pictures)
                     written.append(path)
+            kept = [path for path in mine if path.stem in sounds]
+            if isinstance(bank, Bank) and named is None:
+                _write_pack(bank, target, {path.stem: path for path in (*kept, *written)}, parts)
         removed = [path for path in before if path not in {*written, *mine}]
         for path in removed:
             path.unlink()
             if path.stem not in sounds:
                 for beside in (".json", ".png"):
                     path.with_suffix(beside).unlink(missing_ok=True)
-        kept = [path for path in mine if path.stem in sounds]
-        if isinstance(bank, Bank) and named is None:
-            _write_pack(bank, target, {path.stem: path for path in (*kept, *written)})
     return Export(written=tuple(written), kept=tuple(kept), removed=tuple(removed))
 
 
@@ -198,14 +198,14 @@ def _text_of_own_pack(path: Path) -> str | None:
     return None if first == _FIRST_LINE + digest_of(rest.encode()) else text
 
 
-def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
+def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: ExitStack) -> None:
     entries = {
         name: _entry(bank, cue, [files[stem].name for stem in _files_of(name, cue)]) for name, cue in bank.items()
     }
     plain = all(name in CATALOG and not entry.startswith("{") for name, entry in entries.items())
     path = folder / PACK_FILE
     if plain and not (bank.rules or bank.profiles):
-        path.unlink(missing_ok=True)
+        parts.callback(path.unlink, missing_ok=True)
         return
     lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
     for section, pairs in (("rules", bank.rules), ("profiles", bank.profiles)):
@@ -213,7 +213,8 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
             lines += ["", f"[{section}]", *(f"{_text(pattern)} = {_text(name)}" for pattern, name in pairs)]
     lines.append("")
     rest = "\n".join(lines)
-    path.write_text(f"{_FIRST_LINE}{digest_of(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
+    part = parts.enter_context(replacing(path))
+    part.write_text(f"{_FIRST_LINE}{digest_of(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 
 
 def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:

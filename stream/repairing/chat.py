@@ -13,7 +13,7 @@ from stream.readers.calls.values import NOTHING, dumps, fields_of, listed
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.failures import failed_by
 from stream.readers.options import Start, Tools, checked_start, declared_name, declared_names
-from stream.repairing.choice import Choice
+from stream.repairing.choice import NOT_OFFERED, Choice
 from stream.request_bodies import asks_for_data
 
 __all__ = ["ChatRepair"]
@@ -121,7 +121,7 @@ class ChatRepair:
         if call.told and not self._runs_told:
             return "only told of"
         is_known = self._passes_unknown or (self.offered is not None and call.tool_name in self.offered)
-        return "" if is_known else "not offered"
+        return "" if is_known else NOT_OFFERED
 
     def close(self) -> list[Any]:
         """Return the last chunks: what was still held."""

@@ -17,8 +17,9 @@ from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 from stream.request_bodies import new_call_id
 
-__all__ = ["Choice"]
+__all__ = ["NOT_OFFERED", "Choice"]
 
+NOT_OFFERED = "not offered"
 _REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
 _READ = ("content", "tool_calls", *REASONING_FIELDS)  # fields of which a reader makes events
 
@@ -117,6 +118,9 @@ class Choice:
         """Return the choices that take the place of one, each with one text or call; None if it passes as it is."""
         delta, reason = fields_of(self.reader.delta_of(choice)), reason_of(choice)
         content, calls = delta.get("content") or delta.get("refusal"), delta.get("tool_calls")
+        for event in events:  # a copy of it may stand beside it, as a structured call
+            if isinstance(event, ToolCallEnd) and event.from_text and self._fault(event) == NOT_OFFERED:
+                _remember(self._dropped, event.tool_name, event)
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
@@ -148,7 +152,7 @@ class Choice:
                     self._awaits_client = self._may_await = False
                 case Finish():
                     new_calls += len(self._wanted)
-                    found += map(self._written, self._wanted.values())
+                    found += [self._written(call, call.tool_call_id) for call in self._wanted.values()]
                     self._end_round()
         found += fragments
         is_a_result = delta.get("role") == "tool"
@@ -299,13 +303,11 @@ class Choice:
         if not why:
             self._awaits_client = True
             return [self._written(call)]
-        if why == "not offered":
-            _remember(self._dropped, call.tool_name, call)
         logger.warning("dropped a call that was written as text: %s (%s)", logged_name(call.tool_name), why)
         return []
 
-    def _written(self, call: ToolCallEnd) -> dict[str, Any]:
-        """A whole call as a delta."""
+    def _written(self, call: ToolCallEnd, own_id: str = "") -> dict[str, Any]:
+        """A whole call as a delta, with the server's id, or one of its own if it was written as text."""
         index, self._calls = self._calls, self._calls + 1
         kind, arguments = "function", {"arguments": call.arguments_json}
         if call.from_text and call.arguments and (properties := self._properties.get(call.tool_name)):
@@ -314,7 +316,7 @@ class Choice:
         if not call.from_text and call.tool_name in self._custom:
             kind, arguments = "custom", {"input": (call.arguments or {}).get("input", call.arguments_json)}
         # In its text a model may count from 0 in each answer; clients know the calls of a conversation by their ids.
-        own_id = (call.tool_call_id if not call.from_text else "") or new_call_id()
+        own_id = own_id or (call.tool_call_id if not call.from_text else "") or new_call_id()
         written = {"index": index, "id": own_id, "type": kind, kind: {"name": call.tool_name, **arguments}}
         return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 

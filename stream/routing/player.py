@@ -97,8 +97,14 @@ class _Waiting(NamedTuple):
 
     @property
     def is_next_phrase(self) -> bool:
-        """Whether it is a phrase that has not begun."""
-        return bool(self.voice.cue.phrases) and self.voice.onset is None and not self.voice.done
+        """Whether it is a phrase that waits for words to end."""
+        is_speech = bool(self.voice.cue.phrases) and self.most_per_minute is None
+        return is_speech and self.voice.onset is None and not self.voice.done
+
+    @property
+    def is_outcome(self) -> bool:
+        """Whether it tells of more than a call."""
+        return self.rank > (0, False)
 
 
 class CuePlayer:
@@ -119,7 +125,7 @@ class CuePlayer:
         self._clock: Callable[[], int] = lambda: self.mixer.position
         self._ahead = 0  # of that clock: what earlier ones have counted
         self._muted_cues: set[str] = set()
-        self._turn = self._n_texts = 0
+        self._turn = self._n_texts = self._n_failures = 0
         self.muted = False
         self.stats = RouterStats()
         self.spans = Spans(mixer.sample_rate)
@@ -179,8 +185,10 @@ class CuePlayer:
         self.drop()
         now = self.now_samples()
         verdict = self._throttle.admit(name, now, most_per_minute)
-        if verdict == "thin" and isinstance(event, StreamFailed):
-            verdict = "play"  # it ends the turn, and nothing else would say so
+        if isinstance(event, StreamFailed) and (
+            verdict == "thin" or (self.bank[name].phrases and not self._phrase_ends)
+        ):
+            verdict = "play"  # it ends the turn, and nothing else would say so: a phrase that waits may give way
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"
@@ -287,20 +295,27 @@ class CuePlayer:
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry.cue not in only]
 
     def give_way(self) -> None:
-        """Drop phrases that wait, for a pause or for the words before them: more words come, or the turn has failed."""
+        """Drop phrases that wait, for a pause or for the words before them: more words come."""
         self._n_texts += 1
         for entry in self._in_pause:
             if entry.is_next_phrase:
                 entry.voice.stop()
 
+    def drop_calls(self) -> None:
+        """Drop phrases of calls that wait: the turn has failed."""
+        self._n_failures += 1
+        for entry in self._in_pause:
+            if entry.is_next_phrase and not entry.is_outcome:
+                entry.voice.stop()
+
     def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:
         """Play a cue where the words before now end, unless the turn has ended or the cue was muted meanwhile."""
-        turn, n_texts = self._turn, self._n_texts
+        turn, n_texts, n_failures = self._turn, self._n_texts, self._n_failures
         rank = priority, isinstance(event, StreamFailed) or bool(getattr(event, "is_error", False))
 
         def then(at: int, more_come: bool = False) -> None:
-            gives_way = is_speech and n_texts != self._n_texts
-            if turn == self._turn and not (gives_way or self.is_silent(name)):
+            gives_way = n_texts != self._n_texts or (n_failures != self._n_failures and not priority)
+            if turn == self._turn and not ((is_speech and gives_way) or self.is_silent(name)):
                 self._play_after_words(name, event, max(at, self.mixer.position), rank, more_come=more_come)
 
         if self.after_words is not None:

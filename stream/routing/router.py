@@ -198,7 +198,7 @@ class CueRouter:
             case StreamFailed():
                 self._calls.clear()
                 self._turn.over()
-                self._player.give_way()
+                self._player.drop_calls()
                 return self._player.play(self._rules.failed, event, priority=OUTCOME_PRIORITY)
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")

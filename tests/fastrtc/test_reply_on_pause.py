@@ -220,6 +220,36 @@ def test_of_a_step_that_goes_on_after_a_barge_in_nothing_is_heard(is_async):
     assert not np.isclose(signal, 0.25, atol=0.002).any()
 
 
+def test_what_an_interrupted_reply_has_started_is_not_heard_in_the_next():
+    next_runs, started = asyncio.Event(), []
+
+    async def background():
+        await next_runs.wait()
+        current_router().handle(ToolCallStart("read_file", "1"))
+
+    async def reply(_audio):
+        if started:
+            yield RATE, np.full((1, 480), 0.125, dtype=np.float32)
+            next_runs.set()
+            await started[0]
+            yield RATE, np.full((1, 9600), 0.125, dtype=np.float32)
+            return
+        started.append(asyncio.create_task(background()))
+        yield RATE, np.zeros((1, 4800), dtype=np.float32)
+        yield RATE, np.zeros((1, 4800), dtype=np.float32)
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        await say_something(handler)
+        await hear(handler, lambda signal: len(signal) > 480)
+        await say_something(handler)
+        await hear(handler, lambda signal: np.count_nonzero(signal) > 4000)
+
+    converse(handler, script)
+    assert cues_of(handler) == []
+
+
 def test_an_interrupted_reply_is_closed_though_what_it_started_lives_on():
     asked, go_on, contexts, closed = threading.Event(), threading.Event(), [], asyncio.Event()
 

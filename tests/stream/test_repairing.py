@@ -534,6 +534,16 @@ def test_recovered_calls_have_ids_of_their_own_in_a_conversation():
     assert len({call["id"] for call in called}) == 4
 
 
+@pytest.mark.parametrize("in_one", [True, False], ids=["one chunk", "two"])
+@pytest.mark.parametrize("tools", [None, ["play"]], ids=["no tools", "another tool"])
+def test_a_structured_call_beside_its_copy_in_the_text_passes_though_its_tool_is_not_offered(in_one, tools):
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "dim", "arguments": '{"percent": 40}'}}
+    sent = [chunk_of(DIM, tool_calls=[call])] if in_one else [chunk_of(DIM), chunk_of(tool_calls=[call])]
+    text, _, (called,), reasons = accumulated(repaired([*sent, chunk_of(reason="stop")], tools))
+    assert (text, reasons) == ("", ["tool_calls"])
+    assert (called["id"], called["name"], json.loads(called["arguments"])) == ("call_1", "dim", {"percent": 40})
+
+
 @pytest.mark.parametrize("text", ["All of them. ", DIM], ids=["words", "a call"])
 def test_the_whole_answer_after_its_deltas_passes_as_it_came(text):
     last = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}

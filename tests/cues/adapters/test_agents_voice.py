@@ -225,6 +225,26 @@ class HangingVoice(ScriptedTTSModel):
         await asyncio.Event().wait()
 
 
+def test_a_voice_that_ends_slowly_delays_no_barge_in():
+    class Polite(ScriptedTTSModel):
+        async def run(self, _text, _settings):
+            try:
+                yield pcm16_of_float(LONG)
+                await asyncio.Event().wait()
+            finally:
+                await LoopClock().sleep(1.0)  # says goodbye to its server
+
+    async def script(pipeline, voice, clock):
+        playing = asyncio.create_task(voice.play(await pipeline.run(SILENCE)))
+        await clock.sleep(1.0)
+        playing.cancel()
+        await asyncio.wait([playing])
+        assert clock.now() >= 2.0
+
+    heard, _, _ = converse(script, SAY, tts=Polite())
+    assert last_sound(heard) <= 1.11 * RATE
+
+
 @pytest.mark.parametrize("end", ["cancel", "close", "closed before"])
 @pytest.mark.parametrize("hangs", ["recognizer", "voice", "session"])
 def test_a_play_that_is_cancelled_or_closed_ends_a_recognizer_or_a_voice_that_hangs(end, hangs):

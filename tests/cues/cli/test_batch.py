@@ -99,11 +99,15 @@ def test_an_output_that_was_deleted_is_mixed_again(run, calls, tmp_path):
     assert (tmp_path / "mixed" / "b.wav").is_file()
 
 
-def test_a_recording_is_never_written_over_itself(run, calls):
-    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\n")
+@pytest.mark.parametrize("output", ["a.wav", "b.wav"], ids=["itself", "another"])
+def test_a_recording_is_never_written_over_one_that_is_read(run, calls, output):
+    before = (calls / output).read_bytes()
+    plan = f"file,cue,time_s,output\nb.wav,agent,0.2,c.wav\na.wav,agent,0.2,{output}\n"
+    (calls / "plan.csv").write_text(plan)
     result = run("batch", "mix", "calls/plan.csv", "--out", "calls")
     assert result.code == 1
-    assert "would be written over itself" in result.err
+    assert f"{output} would be written over a recording" in result.err
+    assert (calls / output).read_bytes() == before
 
 
 def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls, monkeypatch):

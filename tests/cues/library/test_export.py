@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import cues
 from cues.cli import group
 from cues.library.export import export_bank, export_for_player
+from tests.support.packs import soft, tone, write
 
 PAIRS = [("wav", "16"), ("wav", "24"), ("wav", "float"), ("flac", "16"), ("flac", "24"), ("ogg", "vorbis")]
 
@@ -130,16 +131,20 @@ def fills_up(monkeypatch):
     """A function after which the disk has room for so many files, the last one cut off."""
 
     def fill(n_files):
-        whole, left = Path.write_bytes, [n_files]
+        left = [n_files]
 
-        def write(path, data):
-            left[0] -= 1
-            if left[0] < 0:
-                whole(path, data[: len(data) // 2])
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return whole(path, data)
+        def limited(whole):
+            def write(path, data, **options):
+                left[0] -= 1
+                if left[0] < 0:
+                    whole(path, data[: len(data) // 2], **options)
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return whole(path, data, **options)
 
-        monkeypatch.setattr(Path, "write_bytes", write)
+            return write
+
+        monkeypatch.setattr(Path, "write_bytes", limited(Path.write_bytes))
+        monkeypatch.setattr(Path, "write_text", limited(Path.write_text))
 
     return fill
 
@@ -173,6 +178,20 @@ def test_an_export_for_which_the_disk_has_no_room_changes_nothing_and_the_next_i
     done = export(tmp_path, 48000)
     assert (len(done.written), done.kept) == (len({path.name for path in done.written}), ())
     assert {soundfile.info(path).samplerate for path in done.written} == {48000}
+
+
+def test_an_export_whose_pack_toml_has_no_room_changes_nothing(tmp_path, fills_up, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine" / "ping.wav", soft(tone(880.0, 4800)))
+    (tmp_path / "mine" / "pack.toml").write_text('[cues]\nping = "ping.wav"\n[rules]\n"read_*" = "ping"\n')
+    bank, out = cues.load_bank(tmp_path / "mine"), tmp_path / "out"
+    fills_up(2 * len(bank))
+    with pytest.raises(cues.CueError, match="No space left"):
+        export_bank(bank, out)
+    assert contents(out) == {}
+    monkeypatch.undo()
+    export_bank(bank, out)
+    assert cues.load_bank(out).rules == bank.rules
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):

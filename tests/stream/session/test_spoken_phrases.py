@@ -171,6 +171,19 @@ def test_of_the_phrases_that_wait_for_words_one_is_heard_and_a_failure_before_a_
     assert phrases_heard(told.tape) == levels
 
 
+@pytest.mark.parametrize("text", ["", "word " * 12])
+def test_a_stream_that_breaks_within_a_call_has_the_phrase_of_a_failure_once(text):
+    bank = {**BANK, "error": spoken("error", 0.03)}
+    cut = [
+        ToolCallStart(tool_name="look", tool_call_id="1"),
+        ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json='{"pa', status="incomplete"),
+        StreamFailed("the stream ended without a finish reason", code="unfinished"),
+    ]
+    told = run_turn(timed([(0.0, [TextDelta(text)]), (0.3, cut)]), speaker=LateSpeaker(0.1), bank=bank)
+    assert phrases_heard(told.tape)[-1:] == [3]
+    assert [cue.cue for cue in told.journal.sounded].count("error") == 1
+
+
 def test_no_phrase_of_a_call_follows_a_turn_that_has_failed():
     turn = timed([(0.0, [TextDelta("word " * 25)]), (0.5, call(0)), (0.5, [StreamFailed("the server is gone")])])
     told = run_turn(turn, speaker=LateSpeaker(0.1), bank=BANK, rules=CueRules(working=None))
