@@ -105,7 +105,7 @@ class VoiceCues(PacedWriter):
         return [result_of(output, self._is_error, call_id=str(call_id or ""))]
 
     async def play(self, result: StreamedAudioResult) -> None:
-        """Speak what `VoicePipeline.run` gives, to its end; a failure sounds as an error, and is raised.
+        """Speak what `VoicePipeline.run` gives, until it has given all; a failure sounds as an error, and is raised.
 
         A cancellation barges in, and ends the pipeline's tasks, also a recognizer or a voice that hangs.
         """
