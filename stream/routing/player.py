@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cues.errors import MixerClosedError
 from cues.mixing.voice import Wait
-from stream.events import StreamFailed
+from stream.events import StreamFailed, TaskStatus, ToolResult
 from stream.routing.spans import Spans
 from stream.routing.turn_state import NEVER
 from stream.routing.words_ahead import Follower
@@ -105,6 +105,16 @@ class _Waiting(NamedTuple):
     def is_outcome(self) -> bool:
         """Whether it tells of more than a call."""
         return self.rank > (0, False)
+
+
+def _is_success(event: ServiceEvent) -> bool:
+    """Whether an outcome is no failure: of a call that cannot run, too, a failure is all that there is."""
+    match event:
+        case ToolResult(is_error=is_error):
+            return not is_error
+        case TaskStatus(status=status):
+            return status != "failed"
+    return False
 
 
 class CuePlayer:
@@ -311,7 +321,7 @@ class CuePlayer:
     def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:
         """Play a cue where the words before now end, unless the turn has ended or the cue was muted meanwhile."""
         turn, n_texts, n_failures = self._turn, self._n_texts, self._n_failures
-        rank = priority, isinstance(event, StreamFailed) or bool(getattr(event, "is_error", False))
+        rank = priority, bool(priority) and not _is_success(event)
 
         def then(at: int, more_come: bool = False) -> None:
             gives_way = n_texts != self._n_texts or (n_failures != self._n_failures and not priority)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cues
 from cues import Cue
-from stream import CueRules, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream import CueRules, Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.errors import SpeakerError, StreamError
 from stream.session import phrases
 from stream.speech.espeak import EspeakSpeaker
@@ -169,6 +169,19 @@ def test_of_the_phrases_that_wait_for_words_one_is_heard_and_a_failure_before_a_
     turn = timed([(0.0, [TextDelta("word " * 25)]), *calls, (0.1, end)])
     told = run_turn(turn, speaker=LateSpeaker(0.1), bank=bank, rules=rules)
     assert phrases_heard(told.tape) == levels
+
+
+MALFORMED = ToolCallEnd(tool_name="look", tool_call_id="2", arguments_json="{", status="malformed")
+UNKNOWN = InvalidToolCall("look", "2", 0, "schema", "no")
+
+
+@pytest.mark.parametrize("fault", [[MALFORMED], [UNKNOWN], failed(2)], ids=["malformed", "invalid", "its tool fails"])
+def test_a_call_that_fails_is_told_of_though_the_next_one_is_well(fault):
+    bank = {**BANK, "error": spoken("error", 0.03), "success": spoken("success", 0.02)}
+    steps = [(0.3, call(2)[:1]), (0.0, fault), (0.6, call(1)), (0.6, result(1))]
+    turn = timed([(0.0, [TextDelta("word " * 25)]), *steps])
+    told = run_turn(turn, speaker=LateSpeaker(0.1), bank=bank, rules=CueRules(working=None))
+    assert phrases_heard(told.tape) == [3]
 
 
 @pytest.mark.parametrize("text", ["", "word " * 12])
