@@ -110,7 +110,9 @@ def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float,
     """
     from cues.batch.normalizing import COLUMNS, Normalize
 
-    sources = find_sources(place)
+    found = find_sources(place)
+    # Those of an earlier run are no recordings of this one.
+    sources = [each for each in found if out.resolve() not in Path(each.file).resolve().parents] or found
     base = place if Path(place).is_dir() else os.path.commonpath([Path(each.file).parent for each in sources])
     names = {source: Path(source.file).relative_to(base).with_suffix("") for source in sources}
     ending = {source: ".flac" if source.file.lower().endswith(".flac") else ".wav" for source in sources}

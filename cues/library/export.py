@@ -132,8 +132,9 @@ def export_bank(
         target.mkdir(parents=True, exist_ok=True)
         named = _text_of_own_pack(target / PACK_FILE)
         before = sound_files(target)
-        # Files that no export wrote, or that the user's own `pack.toml` needs in another format.
-        needed = {path for path in before if path.name in (named or "") and path.suffix != f".{file_format}"}
+        # Files that no export wrote, or that the user's own `pack.toml` needs and this export does not replace.
+        rewritten = {f"{name}.{file_format}" for name in sounds}
+        needed = {path for path in before if path.name in (named or "") and path.name not in rewritten}
         mine = [path for path in before if path in needed or not is_exported(path, path.read_bytes())]
         taken = {path.stem for path in mine}
         written = []

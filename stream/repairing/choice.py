@@ -67,7 +67,7 @@ class Choice:
         ] = {}  # by the index that came; None for a call that goes out whole
         self._passing: dict[int, _Fragmented | None] = {}  # calls that pass as they come, by their ordinal
         self._custom: dict[str, None] = {}  # names of the custom tools among them, whose arguments are text
-        self._dropped: dict[str, ToolCallEnd] = {}  # calls written as text that nobody runs, by name
+        self._dropped: dict[int, ToolCallEnd] = {}  # calls written as text that nobody runs, by their ordinal
         self._wanted: dict[tuple[str, str], ToolCallEnd] = {}  # of these, those that came as structured calls, by id
         self._awaits_client = False  # a recovered call has gone out
         self._may_await = False  # a structured one has, and no text after it
@@ -120,7 +120,7 @@ class Choice:
         content, calls = delta.get("content") or delta.get("refusal"), delta.get("tool_calls")
         for event in events:  # a copy of it may stand beside it, as a structured call
             if isinstance(event, ToolCallEnd) and event.from_text and self._fault(event) == NOT_OFFERED:
-                _remember(self._dropped, event.tool_name, event)
+                _remember(self._dropped, event.index, event)
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
@@ -229,8 +229,8 @@ class Choice:
             starts.remove(start)
             known = None
         elif name and (known is None or known.is_another(name, name_of(own_id))):
-            if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
-                wanted = replace(self._dropped.pop(name), tool_call_id=name_of(own_id))
+            if (copy := self._dropped_copy(name, arguments)) is not None:
+                wanted = replace(copy, tool_call_id=name_of(own_id))
                 _remember(self._wanted, (name, wanted.tool_call_id), wanted)
             known = None
         if known is None:
@@ -273,6 +273,13 @@ class Choice:
             if (cut := _without_token(whole)) != whole:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": cut}}
         return {**fragment, "index": known.index}
+
+    def _dropped_copy(self, name: str, arguments: object) -> ToolCallEnd | None:
+        """Take out the dropped call of which the server perhaps made a structured one: with its arguments, or first."""
+        named = [call for call in self._dropped.values() if call.tool_name == name]
+        given = read_arguments(arguments) if isinstance(arguments, str) else None
+        copy = min(named, key=lambda call: read_arguments(call.arguments_json) != given, default=None)
+        return None if copy is None else self._dropped.pop(copy.index)
 
     def _join_to_last(self, index: object) -> None:
         """Take an index that comes with arguments alone for that of the last call, as its reader does."""

@@ -195,10 +195,8 @@ class CuePlayer:
         self.drop()
         now = self.now_samples()
         verdict = self._throttle.admit(name, now, most_per_minute)
-        if isinstance(event, StreamFailed) and (
-            verdict == "thin" or (self.bank[name].phrases and not self._phrase_ends)
-        ):
-            verdict = "play"  # it ends the turn, and nothing else would say so: a phrase that waits may give way
+        if isinstance(event, StreamFailed) and (verdict == "thin" or self._may_give_way(name)):
+            verdict = "play"  # it ends the turn, and nothing else would say so
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"
@@ -333,12 +331,14 @@ class CuePlayer:
         else:
             self._words.follow(Follower(name, rank, then))
 
-    @property
-    def _phrase_ends(self) -> int:
-        """The sample at which the phrase that sounds ends; 0 if none does."""
+    def _may_give_way(self, name: str) -> bool:
+        """Whether a cue is a phrase that was counted, and yet may never sound: none of its name does now."""
+        return bool(self.bank[name].phrases) and all(voice.cue.name != name for voice in self._sounding_phrases())
+
+    def _sounding_phrases(self) -> list[Voice]:
+        """The phrases that have begun and not ended."""
         voices = [voice for voice, _ in self._sounding] + [entry.voice for entry in self._in_pause]
-        sounding = (one for one in voices if one.cue.phrases and one.onset is not None and not one.done)
-        return max((voice.stretches[-1][1] or 0 for voice in sounding), default=0)
+        return [one for one in voices if one.cue.phrases and one.onset is not None and not one.done]
 
     def _play_after_words(
         self, name: str, event: ServiceEvent, onset: int, rank: tuple[int, bool], *, more_come: bool
@@ -351,7 +351,7 @@ class CuePlayer:
                     if entry.rank > rank:
                         return
                     entry.voice.stop()
-            said = max(onset, self._phrase_ends)
+            said = max(onset, *(voice.stretches[-1][1] or 0 for voice in self._sounding_phrases()), 0)
             breath, longest = round(_BREATH_S * rate), len(cue) * rate // cue.sample_rate
             wait = Wait(
                 patience=breath,

@@ -544,6 +544,16 @@ def test_a_structured_call_beside_its_copy_in_the_text_passes_though_its_tool_is
     assert (called["id"], called["name"], json.loads(called["arguments"])) == ("call_1", "dim", {"percent": 40})
 
 
+@pytest.mark.parametrize("order", [(1, 2), (2, 1), (2,)], ids=str)
+def test_each_structured_call_of_a_tool_that_is_not_offered_keeps_its_own_arguments(order):
+    text = "".join(f'<tool_call>{{"name": "dim", "arguments": {{"percent": {n}}}}}</tool_call>' for n in (1, 2))
+    functions = [{"name": "dim", "arguments": f'{{"percent": {n}}}'} for n in order]
+    calls = [{"index": at, "id": f"c{order[at]}", "function": one} for at, one in enumerate(functions)]
+    sent = [chunk_of(text), *(chunk_of(tool_calls=[call]) for call in calls), chunk_of(reason="tool_calls")]
+    called = accumulated(repaired(sent, None))[2]
+    assert {call["id"]: json.loads(call["arguments"])["percent"] for call in called} == {f"c{n}": n for n in order}
+
+
 @pytest.mark.parametrize("text", ["All of them. ", DIM], ids=["words", "a call"])
 def test_the_whole_answer_after_its_deltas_passes_as_it_came(text):
     last = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}

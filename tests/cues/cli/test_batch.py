@@ -186,6 +186,14 @@ def test_normalize_brings_recordings_to_one_loudness_and_never_over_the_ceiling(
     assert run("batch", "normalize", "calls", "--out", "calls", "--workers", 1).code == 1  # never over itself
 
 
+def test_recordings_of_an_earlier_run_are_not_taken_again(run, calls, tmp_path):
+    for n_files in (2, 3):
+        result = run("batch", "normalize", ".", "--workers", 1)
+        assert (result.code, f"{n_files} of {n_files} done" in result.out) == (0, True)
+        write(calls / "c.wav", tone(550.0, 48000, level=0.1))
+    assert not (tmp_path / "normalized" / "normalized").exists()
+
+
 @pytest.mark.parametrize("option", ["--target-lufs", "--ceiling-dbtp"])
 def test_a_level_that_is_no_number_is_a_usage_error(run, calls, option, tmp_path):
     result = run("batch", "normalize", "calls", option, "nan")

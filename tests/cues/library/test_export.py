@@ -117,6 +117,9 @@ def test_a_pack_toml_of_an_export_is_replaced_and_a_changed_one_is_kept_with_its
     assert "your pack.toml names it" in said.output
     assert cues.load_bank(out).name_for("x_1") == "agent"
     assert cues.load_bank(out).name_for("send_1") == "mail"
+    for of_built_in in ([], ["--format", "flac"]):  # which has no mail
+        assert run(out, *of_built_in).exit_code == 0
+        assert cues.load_bank(out).name_for("send_1") == "mail"
 
 
 def test_cues_of_an_earlier_export_that_are_gone_from_the_pack_are_gone_from_the_folder(tmp_path):
