@@ -108,7 +108,7 @@ class _Waiting(NamedTuple):
 
 
 def _is_success(event: ServiceEvent) -> bool:
-    """Whether an outcome is no failure: of a call that cannot run, too, a failure is all that there is."""
+    """Whether an outcome is that of a tool that has run well; a call that cannot run has none."""
     match event:
         case ToolResult(is_error=is_error):
             return not is_error
