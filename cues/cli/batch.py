@@ -1,5 +1,6 @@
 """`cues batch`: measure thousands of recordings, or mix cues into them."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ import click
 
 from cues.batch.recordings import Source, find_sources
 from cues.batch.rows import ENDINGS as TABLES
+from cues.batch.rows import Table
 from cues.batch.run import Run, Task, run_batch
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
@@ -110,9 +112,11 @@ def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float,
     """
     from cues.batch.normalizing import COLUMNS, Normalize
 
-    found = find_sources(place)
-    # Those of an earlier run are no recordings of this one.
-    sources = [each for each in found if out.resolve() not in Path(each.file).resolve().parents] or found
+    table = out / "normalized.csv"
+    written = _written_before(table, COLUMNS)
+    sources = [each for each in find_sources(place) if Path(each.file).resolve() not in written]
+    if not sources:
+        raise CueError(f"{place}: has only the recordings that an earlier run has written")
     base = place if Path(place).is_dir() else os.path.commonpath([Path(each.file).parent for each in sources])
     names = {source: Path(source.file).relative_to(base).with_suffix("") for source in sources}
     ending = {source: ".flac" if source.file.lower().endswith(".flac") else ".wav" for source in sources}
@@ -120,7 +124,6 @@ def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float,
     tasks = [Normalize(source, f"{out / names[source]}{ending[source]}", *level) for source in sources]
     if len({task.output for task in tasks}) < len(tasks):
         raise CueError(f"{place}: two recordings would have one name; normalize one format at a time")
-    table = out / "normalized.csv"
     run = _rewrite(tasks, table, COLUMNS, how)
     limited = sum(row["status"] == "ok" and row["missed_lu"] < -_HEARD_LU for row in run.rows)
     summary = {"target_lufs": target_lufs, "limited": limited}
@@ -162,6 +165,13 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
         return None, ""
     states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.iterdir())]
     return str(folder.resolve()), repr(states)
+
+
+def _written_before(table: Path, columns: Sequence[str]) -> set[Path]:
+    """The recordings that an earlier run has written, by its table."""
+    with contextlib.suppress(CueError):  # no table of ours, which the run will say unless it is fresh
+        return {Path(row["output"]).resolve() for row in Table(table, columns).done().values()}
+    return set()
 
 
 def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Mapping[str, Any]) -> Run:

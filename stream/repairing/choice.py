@@ -43,6 +43,26 @@ class _Fragmented:
         return self.open_at is None or name != self.name or bool(identity and self.id and identity != self.id)
 
 
+@dataclass(slots=True)
+class _Wanted:
+    """A structured call that its reader takes for the copy of a dropped one, at its index, and what came of it."""
+
+    copy: ToolCallEnd
+    index: object
+    id: str
+    arguments: str = ""
+
+    def add(self, arguments: object) -> None:
+        """Take more of the arguments; of too many, the copy's go out."""
+        if arguments is not None and len(self.arguments) <= MAX_ARGUMENT_CHARS:
+            self.arguments += arguments if isinstance(arguments, str) else dumps(arguments)
+
+    def whole(self) -> ToolCallEnd:
+        """The call; with the copy's arguments if its own cannot be read."""
+        own = read_arguments(self.arguments) if self.arguments.strip() else None
+        return replace(self.copy, tool_call_id=self.id, arguments_json=own or self.copy.arguments_json)
+
+
 class Choice:
     """One of the answers of a stream: its reader, and what of it has gone out.
 
@@ -68,7 +88,7 @@ class Choice:
         self._passing: dict[int, _Fragmented | None] = {}  # calls that pass as they come, by their ordinal
         self._custom: dict[str, None] = {}  # names of the custom tools among them, whose arguments are text
         self._dropped: dict[int, ToolCallEnd] = {}  # calls written as text that nobody runs, by their ordinal
-        self._wanted: dict[tuple[str, str], ToolCallEnd] = {}  # of these, those that came as structured calls, by id
+        self._wanted: list[_Wanted] = []  # of these, those that came as structured calls
         self._awaits_client = False  # a recovered call has gone out
         self._may_await = False  # a structured one has, and no text after it
         self._has_role = False
@@ -139,7 +159,7 @@ class Choice:
                     thought += event.text
                     found.append({own[0] if event.text == own[1] else "reasoning_content": event.text})
                 case ToolCallStart() if not event.from_text:  # a call of its own
-                    self._wanted.pop((event.tool_name, event.tool_call_id), None)
+                    self._want_no_more(event)
                     if event.index in self._passing:
                         found, fragments = found + fragments, []
                 case ToolCallEnd() if held := self._held_back(event):
@@ -152,7 +172,7 @@ class Choice:
                     self._awaits_client = self._may_await = False
                 case Finish():
                     new_calls += len(self._wanted)
-                    found += [self._written(call, call.tool_call_id) for call in self._wanted.values()]
+                    found += [self._written(one.whole(), one.id) for one in self._wanted]
                     self._end_round()
         found += fragments
         is_a_result = delta.get("role") == "tool"
@@ -229,10 +249,11 @@ class Choice:
             starts.remove(start)
             known = None
         elif name and (known is None or known.is_another(name, name_of(own_id))):
-            if (copy := self._dropped_copy(name, arguments)) is not None:
-                wanted = replace(copy, tool_call_id=name_of(own_id))
-                _remember(self._wanted, (name, wanted.tool_call_id), wanted)
+            self._want(name, _index_of(came), name_of(own_id), arguments)
             known = None
+        elif not name:
+            for wanted in [one for one in self._wanted if one.index == index][-1:]:
+                wanted.add(arguments)
         if known is None:
             if start is None or start.tool_name != name or not is_plain:
                 self._fragmented[index] = None
@@ -274,12 +295,19 @@ class Choice:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": cut}}
         return {**fragment, "index": known.index}
 
-    def _dropped_copy(self, name: str, arguments: object) -> ToolCallEnd | None:
-        """Take out the dropped call of which the server perhaps made a structured one: with its arguments, or first."""
-        named = [call for call in self._dropped.values() if call.tool_name == name]
-        given = read_arguments(arguments) if isinstance(arguments, str) else None
-        copy = min(named, key=lambda call: read_arguments(call.arguments_json) != given, default=None)
-        return None if copy is None else self._dropped.pop(copy.index)
+    def _want(self, name: str, index: object, own_id: str, arguments: object) -> None:
+        """Note a structured call that is perhaps the copy of a dropped one: then no event tells of it."""
+        copy = next((call for call in self._dropped.values() if call.tool_name == name), None)
+        if copy is not None:
+            del self._dropped[copy.index]
+            self._wanted = [*self._wanted[-MOST_KEPT:], _Wanted(copy, index, own_id)]
+            self._wanted[-1].add(arguments)
+
+    def _want_no_more(self, start: ToolCallStart) -> None:
+        """Forget a structured call that is no copy: it goes out by its own events."""
+        own = (one for one in self._wanted if (one.copy.tool_name, one.id) == (start.tool_name, start.tool_call_id))
+        if (wanted := next(own, None)) is not None:
+            self._wanted.remove(wanted)
 
     def _join_to_last(self, index: object) -> None:
         """Take an index that comes with arguments alone for that of the last call, as its reader does."""

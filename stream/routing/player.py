@@ -333,7 +333,8 @@ class CuePlayer:
 
     def _may_give_way(self, name: str) -> bool:
         """Whether a cue is a phrase that was counted, and yet may never sound: none of its name does now."""
-        return bool(self.bank[name].phrases) and all(voice.cue.name != name for voice in self._sounding_phrases())
+        cue = self.bank[name]
+        return bool(cue.phrases) and all(voice.cue.name != cue.name for voice in self._sounding_phrases())
 
     def _sounding_phrases(self) -> list[Voice]:
         """The phrases that have begun and not ended."""

@@ -192,6 +192,13 @@ def test_recordings_of_an_earlier_run_are_not_taken_again(run, calls, tmp_path):
         assert (result.code, f"{n_files} of {n_files} done" in result.out) == (0, True)
         write(calls / "c.wav", tone(550.0, 48000, level=0.1))
     assert not (tmp_path / "normalized" / "normalized").exists()
+    own = tmp_path / "normalized" / "own.wav"
+    write(own, tone(550.0, 48000, level=0.1))
+    before = own.read_bytes()
+    assert "4 of 4 done" in run("batch", "normalize", ".", "--workers", 1).out
+    assert own.read_bytes() == before
+    (tmp_path / "normalized" / "normalized.csv").unlink()
+    assert "would be written over a recording" in run("batch", "normalize", ".", "--workers", 1).err
 
 
 @pytest.mark.parametrize("option", ["--target-lufs", "--ceiling-dbtp"])
