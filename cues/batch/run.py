@@ -135,15 +135,24 @@ def _run_tasks(tasks: Iterable[Task], new_executor: Callable[[], Executor], in_f
                     for future in sorted(done, key=lambda one: one.exception() is not None):  # an error ends the run
                         task = running.pop(future)
                         yield _row(future, task)
-            except BrokenExecutor:
+            except BrokenExecutor:  # which ends the tasks in flight by itself
                 suspects = [task, *running.values()]
-            finally:
-                for future in running:
-                    future.cancel()
+            except BaseException:  # Ctrl-C, a full disk, or the rows are not wanted any more
+                _drop(executor, running)
+                raise
         if in_flight == 1:
             yield from (_failed(task, "its worker process died, also with no other file") for task in suspects)
         else:
             yield from _run_tasks(suspects, new_executor, 1)
+
+
+def _drop(executor: Executor, futures: Iterable[Future[Row]]) -> None:
+    """Drop the tasks that have not begun, and wait for the others."""
+    if isinstance(executor, ProcessPoolExecutor):  # whose own thread must do it: its workers may die meanwhile
+        executor.shutdown(cancel_futures=True)
+    else:
+        for future in futures:
+            future.cancel()
 
 
 @contextlib.contextmanager
