@@ -3,7 +3,7 @@
 import logging
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
@@ -43,23 +43,20 @@ class _Fragmented:
         return self.open_at is None or name != self.name or bool(identity and self.id and identity != self.id)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Wanted:
     """A structured call that its reader takes for the copy of a dropped one, at its index, and what came of it."""
 
     copy: ToolCallEnd
     index: object
     id: str
-    arguments: str = ""
-
-    def add(self, arguments: object) -> None:
-        """Take more of the arguments; of too many, the copy's go out."""
-        if arguments is not None and len(self.arguments) <= MAX_ARGUMENT_CHARS:
-            self.arguments += arguments if isinstance(arguments, str) else dumps(arguments)
+    size: int  # characters that it keeps
+    arguments: list[str] = field(default_factory=list)
 
     def whole(self) -> ToolCallEnd:
         """The call; with the copy's arguments if its own cannot be read."""
-        own = read_arguments(self.arguments) if self.arguments.strip() else None
+        arguments = "".join(self.arguments)
+        own = read_arguments(arguments) if arguments.strip() else None
         return replace(self.copy, tool_call_id=self.id, arguments_json=own or self.copy.arguments_json)
 
 
@@ -89,6 +86,7 @@ class Choice:
         self._custom: dict[str, None] = {}  # names of the custom tools among them, whose arguments are text
         self._dropped: dict[int, ToolCallEnd] = {}  # calls written as text that nobody runs, by their ordinal
         self._wanted: list[_Wanted] = []  # of these, those that came as structured calls
+        self._wanted_size = 0
         self._awaits_client = False  # a recovered call has gone out
         self._may_await = False  # a structured one has, and no text after it
         self._has_role = False
@@ -253,7 +251,7 @@ class Choice:
             known = None
         elif not name:
             for wanted in [one for one in self._wanted if one.index == index][-1:]:
-                wanted.add(arguments)
+                self._take_arguments(wanted, arguments)
         if known is None:
             if start is None or start.tool_name != name or not is_plain:
                 self._fragmented[index] = None
@@ -300,14 +298,28 @@ class Choice:
         copy = next((call for call in self._dropped.values() if call.tool_name == name), None)
         if copy is not None:
             del self._dropped[copy.index]
-            self._wanted = [*self._wanted[-MOST_KEPT:], _Wanted(copy, index, own_id)]
-            self._wanted[-1].add(arguments)
+            self._wanted.append(_Wanted(copy, index, own_id, 1024 + len(copy.arguments_json)))
+            self._wanted_size += self._wanted[-1].size
+            self._take_arguments(self._wanted[-1], arguments)
+
+    def _take_arguments(self, wanted: _Wanted, arguments: object) -> None:
+        """Take more of its arguments; of all such calls, the latest are kept that fit into the longest arguments."""
+        if arguments is not None:
+            wanted.arguments.append(arguments if isinstance(arguments, str) else dumps(arguments))
+            wanted.size += len(wanted.arguments[-1])
+            self._wanted_size += len(wanted.arguments[-1])
+        while self._wanted_size > MAX_ARGUMENT_CHARS:
+            self._forget(self._wanted[0])
+
+    def _forget(self, wanted: _Wanted) -> None:
+        self._wanted.remove(wanted)
+        self._wanted_size -= wanted.size
 
     def _want_no_more(self, start: ToolCallStart) -> None:
         """Forget a structured call that is no copy: it goes out by its own events."""
         own = (one for one in self._wanted if (one.copy.tool_name, one.id) == (start.tool_name, start.tool_call_id))
         if (wanted := next(own, None)) is not None:
-            self._wanted.remove(wanted)
+            self._forget(wanted)
 
     def _join_to_last(self, index: object) -> None:
         """Take an index that comes with arguments alone for that of the last call, as its reader does."""
@@ -359,6 +371,7 @@ class Choice:
         self._may_await = self._may_await or bool(self._wanted)
         for kept in (self._fragmented, self._passing, self._custom, self._dropped, self._wanted):
             kept.clear()
+        self._wanted_size = 0
 
     def _reason(self, reason: str) -> str:
         if reason == "stop" and (self._awaits_client or self._may_await):
