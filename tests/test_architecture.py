@@ -85,7 +85,7 @@ FLOORS = {
         ("harmony", "blocks"),
     ),
     "stream.readers.calls": (("values",), ("arguments",), ("order",), ("fragments", "item_calls")),
-    "stream.repairing": (("choice",), ("chat",), ("sse",), ("streams",)),
+    "stream.repairing": (("copies",), ("choice",), ("chat",), ("sse",), ("streams",)),
     "stream.readers.formats": (
         ("choices", "data_text", "failures", "finish_reasons", "framing", "reasoning_details"),
         ("message_reader", "raw_text"),

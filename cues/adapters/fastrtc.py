@@ -95,7 +95,7 @@ class _Step:
 
 
 def _weak(generator: Any) -> Callable[[], Any] | None:
-    """What returns the generator while it lives; a reply may be another iterator, which is held."""
+    """A function that returns the generator as long as it lives. A weak reference, if its type allows one."""
     if generator is None:
         return None
     try:

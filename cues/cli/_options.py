@@ -38,10 +38,10 @@ class OutFile(click.Path):
 
 
 class Number(click.FloatRange):
-    """A number in a range."""
+    """A number in a range; click lets NaN pass."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; `nan`, which no comparison keeps out, is none."""
+        """The number."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)

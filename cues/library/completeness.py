@@ -7,7 +7,7 @@ from typing import IO, Literal
 __all__ = ["missing_bytes"]
 
 _UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000, 0x7FFFFF00, 0x7FFF0000, 0x7FFFFFDB, 0x7F000000)
-"""What ffmpeg, SoX, ALSA, GStreamer, opusdec and SoX (AIFF) write to a pipe as a length, or the whole frames in it."""
+"""Lengths that ffmpeg, SoX, ALSA, GStreamer, opusdec and SoX (AIFF) write to a pipe, rounded down to whole frames."""
 _CHUNKED: dict[bytes, Literal["little", "big"]] = {b"RIFF": "little", b"RF64": "little", b"RIFX": "big", b"FORM": "big"}
 _SUN: dict[bytes, Literal["little", "big"]] = {b".snd": "big", b"dns.": "little"}
 _LONGEST_PAGE = 27 + 255 + 255 * 255

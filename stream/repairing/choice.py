@@ -3,7 +3,7 @@
 import logging
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
@@ -12,9 +12,10 @@ from stream.readers.calls.fragments import function_of, is_empty_object
 from stream.readers.calls.values import dumps, fields_of, listed, name_of, text_of
 from stream.readers.formats.chat_completions import OpenAIReader, reason_of
 from stream.readers.formats.message_reader import REASONING_FIELDS
-from stream.readers.options import LONGEST_NAME, MAX_ARGUMENT_CHARS, MOST_KEPT
+from stream.readers.options import LONGEST_NAME, MOST_KEPT
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
+from stream.repairing.copies import DroppedCalls
 from stream.request_bodies import new_call_id
 
 __all__ = ["NOT_OFFERED", "Choice"]
@@ -43,23 +44,6 @@ class _Fragmented:
         return self.open_at is None or name != self.name or bool(identity and self.id and identity != self.id)
 
 
-@dataclass(slots=True, eq=False)
-class _Wanted:
-    """A structured call that its reader takes for the copy of a dropped one, at its index, and what came of it."""
-
-    copy: ToolCallEnd
-    index: object
-    id: str
-    size: int  # characters that it keeps
-    arguments: list[str] = field(default_factory=list)
-
-    def whole(self) -> ToolCallEnd:
-        """The call; with the copy's arguments if its own cannot be read."""
-        arguments = "".join(self.arguments)
-        own = read_arguments(arguments) if arguments.strip() else None
-        return replace(self.copy, tool_call_id=self.id, arguments_json=own or self.copy.arguments_json)
-
-
 class Choice:
     """One of the answers of a stream: its reader, and what of it has gone out.
 
@@ -84,9 +68,7 @@ class Choice:
         ] = {}  # by the index that came; None for a call that goes out whole
         self._passing: dict[int, _Fragmented | None] = {}  # calls that pass as they come, by their ordinal
         self._custom: dict[str, None] = {}  # names of the custom tools among them, whose arguments are text
-        self._dropped: dict[int, ToolCallEnd] = {}  # calls written as text that nobody runs, by their ordinal
-        self._wanted: list[_Wanted] = []  # of these, those that came as structured calls
-        self._wanted_size = 0
+        self._dropped = DroppedCalls()
         self._awaits_client = False  # a recovered call has gone out
         self._may_await = False  # a structured one has, and no text after it
         self._has_role = False
@@ -138,7 +120,7 @@ class Choice:
         content, calls = delta.get("content") or delta.get("refusal"), delta.get("tool_calls")
         for event in events:  # a copy of it may stand beside it, as a structured call
             if isinstance(event, ToolCallEnd) and event.from_text and self._fault(event) == NOT_OFFERED:
-                _remember(self._dropped, event.index, event)
+                self._dropped.drop(event)
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
@@ -157,7 +139,7 @@ class Choice:
                     thought += event.text
                     found.append({own[0] if event.text == own[1] else "reasoning_content": event.text})
                 case ToolCallStart() if not event.from_text:  # a call of its own
-                    self._want_no_more(event)
+                    self._dropped.begins(event)
                     if event.index in self._passing:
                         found, fragments = found + fragments, []
                 case ToolCallEnd() if held := self._held_back(event):
@@ -169,8 +151,8 @@ class Choice:
                 case ToolResult():  # the server runs its calls
                     self._awaits_client = self._may_await = False
                 case Finish():
-                    new_calls += len(self._wanted)
-                    found += [self._written(one.whole(), one.id) for one in self._wanted]
+                    new_calls += len(self._dropped)
+                    found += [self._written(*wanted) for wanted in self._dropped]
                     self._end_round()
         found += fragments
         is_a_result = delta.get("role") == "tool"
@@ -247,11 +229,10 @@ class Choice:
             starts.remove(start)
             known = None
         elif name and (known is None or known.is_another(name, name_of(own_id))):
-            self._want(name, _index_of(came), name_of(own_id), arguments)
+            self._dropped.want(name, index, name_of(own_id), arguments)
             known = None
         elif not name:
-            for wanted in [one for one in self._wanted if one.index == index][-1:]:
-                self._take_arguments(wanted, arguments)
+            self._dropped.go_on(index, arguments)
         if known is None:
             if start is None or start.tool_name != name or not is_plain:
                 self._fragmented[index] = None
@@ -292,34 +273,6 @@ class Choice:
             if (cut := _without_token(whole)) != whole:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": cut}}
         return {**fragment, "index": known.index}
-
-    def _want(self, name: str, index: object, own_id: str, arguments: object) -> None:
-        """Note a structured call that is perhaps the copy of a dropped one: then no event tells of it."""
-        copy = next((call for call in self._dropped.values() if call.tool_name == name), None)
-        if copy is not None:
-            del self._dropped[copy.index]
-            self._wanted.append(_Wanted(copy, index, own_id, 1024 + len(copy.arguments_json)))
-            self._wanted_size += self._wanted[-1].size
-            self._take_arguments(self._wanted[-1], arguments)
-
-    def _take_arguments(self, wanted: _Wanted, arguments: object) -> None:
-        """Take more of its arguments; of all such calls, the latest are kept that fit into the longest arguments."""
-        if arguments is not None:
-            wanted.arguments.append(arguments if isinstance(arguments, str) else dumps(arguments))
-            wanted.size += len(wanted.arguments[-1])
-            self._wanted_size += len(wanted.arguments[-1])
-        while self._wanted_size > MAX_ARGUMENT_CHARS:
-            self._forget(self._wanted[0])
-
-    def _forget(self, wanted: _Wanted) -> None:
-        self._wanted.remove(wanted)
-        self._wanted_size -= wanted.size
-
-    def _want_no_more(self, start: ToolCallStart) -> None:
-        """Forget a structured call that is no copy: it goes out by its own events."""
-        own = (one for one in self._wanted if (one.copy.tool_name, one.id) == (start.tool_name, start.tool_call_id))
-        if (wanted := next(own, None)) is not None:
-            self._forget(wanted)
 
     def _join_to_last(self, index: object) -> None:
         """Take an index that comes with arguments alone for that of the last call, as its reader does."""
@@ -368,22 +321,14 @@ class Choice:
         return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 
     def _end_round(self) -> None:
-        self._may_await = self._may_await or bool(self._wanted)
-        for kept in (self._fragmented, self._passing, self._custom, self._dropped, self._wanted):
+        self._may_await = self._may_await or bool(self._dropped)
+        for kept in (self._fragmented, self._passing, self._custom, self._dropped):
             kept.clear()
-        self._wanted_size = 0
 
     def _reason(self, reason: str) -> str:
         if reason == "stop" and (self._awaits_client or self._may_await):
             return "tool_calls"
         return "stop" if reason == "tool_calls" and not self._calls else reason
-
-
-def _remember(kept: dict[Any, ToolCallEnd], key: object, call: ToolCallEnd) -> None:
-    """Keep a call, and of older ones what fits into the longest arguments; a server's calls may have no end."""
-    kept[key] = call
-    while len(kept) > 1 and sum(1024 + len(one.arguments_json) for one in kept.values()) > MAX_ARGUMENT_CHARS:
-        del kept[next(iter(kept))]
 
 
 def _index_of(fragment: Mapping[str, Any]) -> int | str:

@@ -86,7 +86,7 @@ class _Throttle:
 class _Waiting(NamedTuple):
     """A cue that waits for a pause; one that waits for silence also has its limit, and is counted when it sounds.
 
-    Of the phrases, only the latest of those with the highest `rank` waits, as with `Follower`.
+    Of the phrases, only the latest of those with the highest `rank` waits, as with `Follower`; a call's begins with 0.
     """
 
     voice: Voice
@@ -100,11 +100,6 @@ class _Waiting(NamedTuple):
         """Whether it is a phrase that waits for words to end."""
         is_speech = bool(self.voice.cue.phrases) and self.most_per_minute is None
         return is_speech and self.voice.onset is None and not self.voice.done
-
-    @property
-    def is_outcome(self) -> bool:
-        """Whether it tells of more than a call."""
-        return self.rank > (0, False)
 
 
 def _is_success(event: ServiceEvent) -> bool:
@@ -313,7 +308,7 @@ class CuePlayer:
         """Drop phrases of calls that wait: the turn has failed."""
         self._n_failures += 1
         for entry in self._in_pause:
-            if entry.is_next_phrase and not entry.is_outcome:
+            if entry.is_next_phrase and not entry.rank[0]:
                 entry.voice.stop()
 
     def _follow_words(self, name: str, event: ServiceEvent, priority: int, *, is_speech: bool) -> None:

@@ -142,7 +142,10 @@ def test_a_reply_that_raises_sounds_as_a_failure(capfd):
     assert "no model at that address" in capfd.readouterr().err  # FastRTC prints it, too.
 
 
-def interrupted(handler, asked, go_on):
+async def nothing_more(): ...
+
+
+def interrupted(handler, asked, go_on, afterwards=nothing_more):
     """What is heard when the user speaks again while the reply, once it has `asked`, waits to `go_on`."""
 
     async def script():
@@ -151,7 +154,9 @@ def interrupted(handler, asked, go_on):
         await asyncio.to_thread(asked.wait, LIMIT_S)
         await say_something(handler)
         go_on.set()
-        return await frames
+        signal = await frames
+        await afterwards()
+        return signal
 
     return converse(handler, script)
 
@@ -269,17 +274,11 @@ def test_an_interrupted_reply_is_closed_though_what_it_started_lives_on():
 
     handler = with_cues(reply_on_pause(reply))
 
-    async def script():
-        await say_something(handler)
-        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
-        await asyncio.to_thread(asked.wait, LIMIT_S)
-        await say_something(handler)
-        go_on.set()
-        await frames
+    async def is_closed():
         gc.collect()
         await closed.wait()
 
-    converse(handler, script)
+    interrupted(handler, asked, go_on, is_closed)
 
 
 def test_a_first_step_that_asks_for_the_router_after_a_barge_in_sounds_nothing():
