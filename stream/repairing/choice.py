@@ -29,19 +29,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Fragmented:
-    """A structured call that passes as it comes, with the index that goes out."""
+    """A structured call that passes as it comes."""
 
     ordinal: int  # among its reader's calls
-    index: int
     id: str
     name: str
-    open_at: int | None  # the index; None once it is complete
     is_empty: bool  # no arguments have come
+    is_open: bool = True
     held: dict[str, Any] | None = None  # its first piece, with `{}`, until it is sure that no other arguments come
 
     def is_another(self, name: str, identity: str) -> bool:
         """Whether a piece with a name, at the same index, is of another call."""
-        return self.open_at is None or name != self.name or bool(identity and self.id and identity != self.id)
+        return not self.is_open or name != self.name or bool(identity and self.id and identity != self.id)
 
 
 class Choice:
@@ -63,6 +62,7 @@ class Choice:
         self.reader = reader
         reader.reads_one = True
         self._calls = 0  # that have gone out
+        self._indices: dict[int, int] = {}  # of those that went out in pieces, by their ordinals
         self._fragmented: dict[
             object, _Fragmented | None
         ] = {}  # by the index that came; None for a call that goes out whole
@@ -105,10 +105,10 @@ class Choice:
                 is_more = not (call["id"] or function["name"] or delta["content"] or extra)
             index = call["index"]
             known = self._fragmented[index]
-            if known.open_at != index or known.held is not None or known.is_empty:  # type: ignore[union-attr]  # of None: AttributeError
+            ordinal = known.ordinal  # type: ignore[union-attr]  # of None: AttributeError
+            if self._indices[ordinal] != index or not known.is_open or known.held is not None or known.is_empty:  # type: ignore[union-attr]  # of None: as above
                 return False
-            ends_now = known.ordinal in self.reader.waiting_ends  # type: ignore[union-attr]  # of None: as above
-            return is_more and not ends_now and type(function["arguments"]) is str
+            return is_more and ordinal not in self.reader.waiting_ends and type(function["arguments"]) is str
         except (AttributeError, LookupError, TypeError, ValueError):
             return False
 
@@ -121,7 +121,7 @@ class Choice:
         for event in events:  # a copy of it may stand beside it, as a structured call
             if isinstance(event, ToolCallEnd) and event.from_text and self._fault(event) == NOT_OFFERED:
                 self._dropped.drop(event)
-        fragments, is_same = self._fragments(calls, events)
+        fragments = passing = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
             self._passing |= begun
@@ -155,7 +155,10 @@ class Choice:
                     found += [self._written(*wanted) for wanted in self._dropped]
                     self._end_round()
         found += fragments
+        self._number(late + found)
         is_a_result = delta.get("role") == "tool"
+        given = [calls] if isinstance(calls, Mapping) else listed(calls)
+        is_same = not calls or (len(given) == len(passing) == 1 and passing[0]["tool_calls"] == given)
         is_same &= not new_calls and thought == own[1] and said == ("" if is_a_result else _text_of(content))
         last = self._reason(reason)
         index = choice.get("index") or self._index
@@ -178,11 +181,19 @@ class Choice:
             pieces[-1] |= {name: value for name, value in choice.items() if name not in _REPLACED}
         return before + pieces
 
-    def _fragments(self, calls: Any, events: list[Event]) -> tuple[list[dict[str, Any]], bool]:
-        """The fragments of structured calls that pass, each as a delta, and whether they are one that is as it came."""
+    def _number(self, deltas: list[dict[str, Any]]) -> None:
+        """Give calls their indices, in the order in which they go out, for their ordinals; a whole one has none."""
+        for call in (call for delta in deltas for call in delta.get("tool_calls", ())):
+            ordinal, index = call["index"], self._indices.get(call["index"], self._calls)
+            call["index"], self._calls = index, max(self._calls, index + 1)
+            if ordinal is not None:
+                self._indices[ordinal] = index
+
+    def _fragments(self, calls: Any, events: list[Event]) -> list[dict[str, Any]]:
+        """The fragments of structured calls that pass, each as a delta."""
         if not calls:
-            return [], True
-        for kept in (self._fragmented, self._passing, self._custom):
+            return []
+        for kept in (self._fragmented, self._passing, self._custom, self._indices):
             if len(kept) > MOST_KEPT:
                 for key in [*kept][: MOST_KEPT // 2]:
                     del kept[key]
@@ -198,8 +209,8 @@ class Choice:
         found = [fragment for fragment in passing if fragment is not None]
         for known in (self._fragmented.get(_index_of(came)) for came in given if isinstance(came, dict)):
             if known is not None and known.ordinal in self.reader.waiting_ends:
-                known.open_at = None
-        return [{"tool_calls": [one]} for one in found], len(given) == len(found) == 1 and found[0] == given[0]
+                known.is_open = False
+        return [{"tool_calls": [one]} for one in found]
 
     def _fragment(
         self, came: dict[str, Any], starts: list[ToolCallStart], ended: Mapping[int, str | None]
@@ -238,22 +249,20 @@ class Choice:
                 self._fragmented[index] = None
                 return None
             known = self._fragmented[index] = self._passing[start.index] = _Fragmented(
-                start.index, self._calls, name_of(own_id), name, self._calls, is_empty=not arguments
+                start.index, name_of(own_id), name, is_empty=not arguments, is_open=start.index not in ended
             )
-            self._calls, self._may_await = self._calls + 1, True
-            if start.index in ended:
-                known.open_at = None
+            self._may_await = True
             if not own_id:  # clients give a result back by its call's id
                 fragment = {**fragment, "id": new_call_id()}
             if place == "function" and start.index not in ended and (empty := _empty_object(arguments)):
-                known.held = {**fragment, "index": known.index, place: {**fragment[place], field: empty}}
+                known.held = {**fragment, "index": known.ordinal, place: {**fragment[place], field: empty}}
                 return None
         elif known.held is not None:
             if not _goes_on(arguments):
                 return None
             first, known.held = known.held, None
             fragment = {**first, "function": {**first["function"], "arguments": arguments}}
-        elif known.open_at is None and arguments:
+        elif not known.is_open and arguments:
             return None
         elif (
             known.is_empty
@@ -261,7 +270,7 @@ class Choice:
             and _empty_object(arguments)
             and not is_empty_object(ended.get(known.ordinal) or "")
         ):
-            known.held, known.is_empty = {place: {field: "{}"}, "index": known.index}, False
+            known.held, known.is_empty = {place: {field: "{}"}, "index": known.ordinal}, False
             return None
         elif function.get("name") or own_id or not isinstance(arguments, str | None):
             # Names and ids are not sent twice.
@@ -272,12 +281,12 @@ class Choice:
             whole = fragment["function"]["arguments"]
             if (cut := _without_token(whole)) != whole:
                 fragment = {**fragment, "function": {**fragment["function"], "arguments": cut}}
-        return {**fragment, "index": known.index}
+        return {**fragment, "index": known.ordinal}
 
     def _join_to_last(self, index: object) -> None:
         """Take an index that comes with arguments alone for that of the last call, as its reader does."""
         last = next(reversed(self._fragmented.values()), None)
-        if last is not None and last.is_empty and last.open_at is not None:
+        if last is not None and last.is_empty and last.is_open:
             self._fragmented[index] = last
 
     def _held_back(self, call: ToolCallEnd) -> dict[str, Any] | None:
@@ -286,7 +295,7 @@ class Choice:
         if fragmented is None or fragmented.held is None:
             return None
         del self._passing[call.index]
-        held, fragmented.held, fragmented.open_at = fragmented.held, None, None
+        held, fragmented.held, fragmented.is_open = fragmented.held, None, False
         return {"tool_calls": [held]}
 
     def _end_call(self, call: ToolCallEnd) -> list[dict[str, Any]]:
@@ -295,7 +304,7 @@ class Choice:
             if call.index in self._passing:
                 fragmented = self._passing.pop(call.index)
                 if fragmented is not None:
-                    fragmented.open_at = None
+                    fragmented.is_open = False
                 return []
             self._may_await = True
             return [self._written(call)] if call.tool_name else []
@@ -308,7 +317,6 @@ class Choice:
 
     def _written(self, call: ToolCallEnd, own_id: str = "") -> dict[str, Any]:
         """A whole call as a delta, with the server's id, or one of its own if it was written as text."""
-        index, self._calls = self._calls, self._calls + 1
         kind, arguments = "function", {"arguments": call.arguments_json}
         if call.from_text and call.arguments and (properties := self._properties.get(call.tool_name)):
             spelled = spelled_out(call.arguments, fits_types(properties))
@@ -317,7 +325,7 @@ class Choice:
             kind, arguments = "custom", {"input": (call.arguments or {}).get("input", call.arguments_json)}
         # In its text a model may count from 0 in each answer; clients know the calls of a conversation by their ids.
         own_id = own_id or (call.tool_call_id if not call.from_text else "") or new_call_id()
-        written = {"index": index, "id": own_id, "type": kind, kind: {"name": call.tool_name, **arguments}}
+        written = {"index": None, "id": own_id, "type": kind, kind: {"name": call.tool_name, **arguments}}
         return {"tool_calls": [written | ({"extra_content": call.extra_content} if call.extra_content else {})]}
 
     def _end_round(self) -> None:

@@ -412,6 +412,23 @@ def test_calls_without_ids_after_a_text_call_of_their_tool_go_out_as_they_are_re
         assert len({call["id"] for call in found}) == len(found)
 
 
+@pytest.mark.parametrize("form", ["one_each", "in_pieces"])
+@pytest.mark.parametrize("text", ["", DIM])
+def test_structured_calls_go_out_as_they_came_and_count_on_though_one_is_held(text, form):
+    for names in itertools.product(("dim", "look"), repeat=3):
+        for arguments in itertools.product(ARGUMENTS[:2], repeat=3):
+            sent, pieces = [], list[dict]()
+            for k, (name, one) in enumerate(zip(names, arguments, strict=True)):
+                sent.append({"id": f"call_{k}", "name": name, "arguments": one})
+                head = {**fragment("", index=k, id=f"call_{k}"), "function": {"name": name, "arguments": ""}}
+                if form == "one_each":
+                    pieces.append({**head, "function": {"name": name, "arguments": one}})
+                else:
+                    pieces += [head, fragment(one[:1], index=k), fragment(one[1:], index=k)]
+            chunks = [chunk_of(text), *(chunk_of(tool_calls=[one]) for one in pieces), chunk_of(reason="tool_calls")]
+            assert accumulated(repaired(chunks, ["dim", "look"]))[2][bool(text) :] == sent
+
+
 TWICE = [{**fragment('{"k": "A"}', index=1, id="own"), "function": {"name": "f", "arguments": '{"k": "A"}'}}] * 2
 IN_PIECES = [fragment("", index=1, id="own"), fragment('{"k":', index=1), fragment(' "A"}', index=1)]
 IN_PIECES[0] = {**IN_PIECES[0], "function": {"name": "f", "arguments": ""}}
