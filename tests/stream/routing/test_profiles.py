@@ -11,7 +11,7 @@ import stream
 from cues.library.export import export_bank
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from tests.support.listening import steady_voice
-from tests.support.routing import RATE, Pipeline, bank
+from tests.support.routing import RATE, Pipeline, bank, spoken
 
 ALL = bank("tool_call", "agent", "error", "success", "working")
 GAP_S, LONG_S = 1.2, 2.5
@@ -125,8 +125,9 @@ def test_a_call_that_waits_for_silence_makes_way_for_words_that_are_on_their_way
     assert line.heard == []
 
 
-def test_a_call_sounds_as_before_if_the_words_come_long_after_it():
-    line = Line("minimal", takes={"search": 0.1}, limits=stream.Limits())
+@pytest.mark.parametrize("cue", [ALL["tool_call"], spoken("tool_call")], ids=["tone", "phrase"])
+def test_a_call_sounds_as_before_if_the_words_come_long_after_it(cue):
+    line = Line("minimal", takes={"search": 0.1}, limits=stream.Limits(), bank=ALL | {"tool_call": cue})
     for _ in range(5):  # a voice that takes 6 s
         line.router.begin_turn()
         line.handle(TextDelta("Yes."))

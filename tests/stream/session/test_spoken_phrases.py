@@ -184,15 +184,18 @@ def test_a_call_that_fails_is_told_of_though_the_next_one_is_well(fault):
     assert phrases_heard(told.tape) == [3]
 
 
-@pytest.mark.parametrize("text", ["", "word " * 12])
-def test_a_stream_that_breaks_within_a_call_has_the_phrase_of_a_failure_once(text):
-    bank = {**BANK, "error": spoken("error", 0.03)}
+@pytest.mark.parametrize("name", ["error", "of_my_own"])
+@pytest.mark.parametrize(("text", "later_s"), [("", 0.0), ("", 0.1), ("word " * 12, 0.0)])
+def test_a_stream_that_breaks_within_a_call_has_the_phrase_of_a_failure_once(text, later_s, name):
+    bank = {**BANK, "error": spoken(name, 0.03)}
     cut = [
         ToolCallStart(tool_name="look", tool_call_id="1"),
         ToolCallEnd(tool_name="look", tool_call_id="1", arguments_json='{"pa', status="incomplete"),
-        StreamFailed("the stream ended without a finish reason", code="unfinished"),
     ]
-    told = run_turn(timed([(0.0, [TextDelta(text)]), (0.3, cut)]), speaker=LateSpeaker(0.1), bank=bank)
+    failure = StreamFailed("the stream ended without a finish reason", code="unfinished")
+    told = run_turn(
+        timed([(0.0, [TextDelta(text)]), (0.3, cut), (later_s, [failure])]), speaker=LateSpeaker(0.1), bank=bank
+    )
     assert phrases_heard(told.tape)[-1:] == [3]
     assert [cue.cue for cue in told.journal.sounded].count("error") == 1
 
