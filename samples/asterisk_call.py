@@ -42,6 +42,7 @@ async def answer(line, base_url, model):
                 print(event)
             if isinstance(event, stream.TextDelta):
                 line.push(speak_voice_like(event.text, sample_rate=RATE), RATE)
+    line.router.end_stream()  # nothing more comes: a model may end without an answer
     line.end()
     await line.played()
 

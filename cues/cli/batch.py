@@ -157,13 +157,15 @@ def mix(*, plan: Path, out: Path, pack: Path | None, **how: Any) -> None:
 
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:
-    """Folder of the pack, and a stamp that changes with its files."""
-    from cues.library.pack import find_pack_dir
+    """Folder of the pack, and a stamp that changes with its `pack.toml` and the sounds that it names."""
+    from cues.library.pack import PACK_FILE, find_pack_dir, read_pack
 
     folder = find_pack_dir(pack)
     if folder is None:
         return None, ""
-    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.iterdir())]
+    sounds = {path for cue in read_pack(folder).cues.values() for path in (cue.file, *cue.phrases) if path is not None}
+    files = [path for path in (folder / PACK_FILE, *sorted(sounds)) if path.is_file()]
+    states = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return str(folder.resolve()), repr(states)
 
 

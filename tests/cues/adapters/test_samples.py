@@ -21,7 +21,7 @@ import soundfile
 import cues
 import stream
 from stream.errors import SpeakerError
-from stream.replay.scenarios import Scenario
+from stream.replay.scenarios import Scenario, scenario
 from stream.replay.server import ReplayServer
 from stream.speech.speaker import PhraseSpeaker
 
@@ -63,6 +63,19 @@ def sample(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("name", ["asterisk_call", "twilio_call"])
+@pytest.mark.parametrize("server", ["ollama-announced-calls", "ollama-silent"])
+def test_in_a_call_nothing_is_awaited_after_an_answer_without_words(name, server):
+    async def go():
+        async with ReplayServer(scenario(server), tokens_per_s=None) as model:
+            await sample(name).answer(line, model.base_url, "any")
+
+    router = stream.CueRouter(cues.load_bank(""), cues.Mixer(8000))
+    line = SimpleNamespace(router=router, push=pytest.fail, end=lambda: None, played=lambda: asyncio.sleep(0))
+    asyncio.run(go())
+    assert router.is_over
 
 
 async def never(*_):

@@ -99,6 +99,25 @@ def test_an_output_that_was_deleted_is_mixed_again(run, calls, tmp_path):
     assert (tmp_path / "mixed" / "b.wav").is_file()
 
 
+def test_a_changed_sound_of_the_pack_is_mixed_again_and_a_file_beside_it_changes_nothing(run, calls, tmp_path):
+    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.05\n")
+    (tmp_path / "pack" / "sounds").mkdir(parents=True)
+    (tmp_path / "pack" / "pack.toml").write_text('[cues]\nagent = "sounds/mine.wav"\n')
+
+    def mixed(hz):
+        write(tmp_path / "pack" / "sounds" / "mine.wav", soft(tone(hz)))
+        out = run("batch", "mix", "calls/plan.csv", "--pack", "pack", "--workers", 1).out.splitlines()[0]
+        return out, (tmp_path / "mixed" / "a.wav").read_bytes()
+
+    _, first = mixed(500.0)
+    out, second = mixed(900.0)
+    assert out == "1 of 1 done: mixed/mixed.csv"
+    assert second != first
+    (tmp_path / "pack" / "notes.txt").write_text("louder?")
+    again = run("batch", "mix", "calls/plan.csv", "--pack", tmp_path / "pack", "--workers", 1)
+    assert again.out.startswith("1 of 1 done, all of them in an earlier run")
+
+
 @pytest.mark.parametrize("output", ["a.wav", "b.wav"], ids=["itself", "another"])
 def test_a_recording_is_never_written_over_one_that_is_read(run, calls, output):
     before = (calls / output).read_bytes()
