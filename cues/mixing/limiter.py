@@ -66,6 +66,14 @@ class Limiter(NotCopyable):
         self.address = int(self._state.ctypes.data)
 
     @property
+    def holds_sound(self) -> bool:
+        """Whether some of what it delays is not silence."""
+        return any(
+            _unrolled(_rings(row.view(np.int32), row.view(np.float32))[0], int(now), self.latency).any()
+            for row, now in zip(self._state, self._state[:, layout.LIMITER_TIME_I64], strict=True)
+        )
+
+    @property
     def nbytes(self) -> int:
         """Bytes of state."""
         return self._state.nbytes

@@ -453,6 +453,12 @@ class Mixer(NotCopyable):
         return 0 if self._scheduler.limiter is None else self._scheduler.limiter.latency
 
     @property
+    def holds_sound(self) -> bool:
+        """Whether a frame of silence is wanted, as the limiter delays sound that has not gone out."""
+        limiter = self._scheduler.limiter
+        return limiter is not None and not self.closed and limiter.holds_sound
+
+    @property
     def state_bytes(self) -> int:
         """Size of the session's mixing state, bytes."""
         parts = (self._scheduler.limiter, self._scheduler.level)

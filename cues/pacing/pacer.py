@@ -24,7 +24,7 @@ from cues.units import checked_number, checked_whole_number, ms_to_samples
 
 __all__ = ["Pacer"]
 
-_OF_MIXER = ("sample_rate", "active", "sounds", "muted_from", "mix", "silence")
+_OF_MIXER = ("sample_rate", "active", "sounds", "holds_sound", "muted_from", "mix", "silence")
 _LONGEST_LEAD_MS = 10_000.0
 _LONGEST_KEPT_MS = 3_600_000.0
 
@@ -43,6 +43,7 @@ class Pacer:
 
     On underrun, speech fades out over 10 ms; it fades in over 5 ms when it resumes. Without a cue, a last frame fades
     it out, which is due when half a frame is left to hear; if `due` is called too late for it, the speech is cut off.
+    After the last sound, a frame brings what the mixer's limiter has delayed.
     `interrupt` fades it out even if no more of it is queued.
 
     The lead adapts to your loop. A call of `due` that comes after the released frames ran out, while more were queued,
@@ -173,7 +174,7 @@ class Pacer:
     def is_silent(self) -> bool:
         """Whether nothing is queued or sounds, and the released speech has ended in silence."""
         speech_stops = self._concealment.is_open and self.unheard_samples > 0
-        return not (self.queued_samples or self._active or speech_stops)
+        return not (self.queued_samples or self._active or speech_stops or self._mixer.holds_sound)
 
     @property
     def is_dry(self) -> bool:
@@ -334,7 +335,7 @@ class Pacer:
 
     def wait_s(self) -> float | None:
         """Seconds until a frame is due, ≥ 0.0; None if nothing is queued, sounds or fades. The mixing thread only."""
-        if not (self.queued_samples or self._active or self.fades_out):
+        if not (self.queued_samples or self._active or self.fades_out or self._mixer.holds_sound):
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit(self.queued_samples)) / self._mixer.sample_rate)
 
@@ -396,7 +397,7 @@ class Pacer:
                 self.underruns += 1
                 self._dry = True
             self._forget_after_hole(ahead)
-            if not (self._active or self.fades_out):
+            if not (self._active or self.fades_out or self._mixer.holds_sound):
                 if self._dry:
                     self._concealment.fade_out(0)
                 return None

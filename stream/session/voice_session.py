@@ -302,7 +302,7 @@ class VoiceSession:
     def _write_rest(self) -> None:
         """Write at once all that is queued or sounds: the fade of a cancelled turn, at most a second."""
         end = self._mixer.position + self._mixer.sample_rate  # A sound of the caller's own may have no end.
-        while (self._pacer.queued_samples or self._mixer.active) and self._mixer.position < end:
+        while (self._pacer.queued_samples or self._sounds) and self._mixer.position < end:
             self._write_frame()
 
     def _write_frame(self) -> None:
@@ -322,7 +322,12 @@ class VoiceSession:
                 self._take(StreamFailed(str(error), code="speech"), None)
             self._utterance.track.all_passed()  # also for the cue of that failure
             self._router.cancel()  # No outcome can come any more.
-        return not self._mixer.active
+        return not self._sounds
+
+    @property
+    def _sounds(self) -> bool:
+        """Whether a cue sounds or is scheduled, or some of the last sound has not gone out."""
+        return self._mixer.active or self._mixer.holds_sound
 
     def _watch(self) -> None:
         """Tell the router of queued speech, resolve waiting callbacks, flush after a pause, and apply the timeouts."""

@@ -259,7 +259,7 @@ def test_a_lead_that_is_needed_is_kept():
 class Tape:
     """A mixer that leaves all as it is."""
 
-    sample_rate, lead_samples, active, muted_from = 1000, 0, False, -1
+    sample_rate, lead_samples, active, holds_sound, muted_from = 1000, 0, False, False, -1
 
     @property
     def sounds(self):
@@ -342,6 +342,29 @@ def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before,
     end = n_before + (4800 if active else 480 - n_before % 480)
     back = end + np.flatnonzero(heard[end:])[0] - 1  # a fade begins with 0.0
     np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
+
+
+@pytest.mark.parametrize("frame", [10, 480])
+@pytest.mark.parametrize("ends", [False, True], ids=["stalls", "ends"])
+@pytest.mark.parametrize("cue", [None, tone(4800, 600.0)], ids=["speech", "cue"])
+def test_before_a_hole_all_that_a_limiter_delays_goes_out(cue, ends, frame):
+    clock, mixer = Clock(), cues.Mixer(limiter=True)
+    pacer = cues.Pacer(mixer, clock=clock, frame_samples=frame)
+    if cue is None:
+        pacer.push(vowel(9700))
+    else:
+        mixer.play(cue)
+    if ends:
+        pacer.end()
+    before = ask(pacer, clock, np.arange(0.0, 1.0, 0.002))
+    assert pacer.wait_s() is None
+    pacer.push(vowel(4800))
+    pacer.end()
+    after = ask(pacer, clock, np.arange(1.0, 2.0, 0.002))
+    assert np.abs(before[-1]) == 0.0
+    assert not after[: mixer.latency_samples].any()
+    assert after[:480].any()
+    assert find_clicks(np.concatenate([before, np.zeros(2400, np.float32), after])).size == 0
 
 
 @pytest.mark.parametrize("continuous", [True, False])
