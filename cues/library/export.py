@@ -87,6 +87,8 @@ def export_for_player(
                     kept.append(path)
                     continue
                 cue = banks[file.sample_rate][file.cue]
+                if cue.phrases and not cue.loop:  # a player plays the whole file each time
+                    cue = cue.phrases[0]
                 data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
                 files.enter_context(replacing(path)).write_bytes(data)
                 digests[file.name] = digest_of(data)

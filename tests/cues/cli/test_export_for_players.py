@@ -46,6 +46,21 @@ def test_each_file_sounds_as_its_cue(file, tmp_path):
     assert np.abs(samples[[0, -1]]).max() < 1e-4
 
 
+def test_a_file_has_one_phrase_and_that_of_a_waiting_sound_all(tmp_path):
+    phrases = tuple(cues.load_bank(sample_rate=48000)[name] for name in ("tool_call", "agent"))
+    joined = np.concatenate([phrase.samples for phrase in phrases])
+
+    def spoken(name, rate):
+        return cues.Cue(name=name, samples=joined, sample_rate=rate, phrases=phrases, loop=name == "thinking")
+
+    export_for_player(
+        lambda rate: bank_at(rate) | {name: spoken(name, rate) for name in ("error", "thinking")},
+        tmp_path, "home-assistant",
+    )  # fmt: skip
+    assert soundfile.info(tmp_path / "error.flac").frames == len(phrases[0])
+    assert soundfile.info(tmp_path / "processing.wav").frames == len(joined)
+
+
 def test_a_new_export_replaces_its_own_files_and_keeps_those_of_the_user(tmp_path):
     export_for_player(bank_at, tmp_path, "home-assistant")
     (tmp_path / "awake.wav").write_bytes(b"a sound of mine")

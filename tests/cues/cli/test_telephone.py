@@ -28,6 +28,19 @@ def test_the_cues_over_the_telephone_are_a_folder_of_files_at_8_khz(run, tmp_pat
         np.testing.assert_allclose(samples, over_telephone(cue.samples, 24000), atol=1e-5)
 
 
+def test_a_pack_over_the_telephone_keeps_its_rules_and_profiles(run, tmp_path):
+    (tmp_path / "pack").mkdir()
+    write(tmp_path / "pack" / "swoosh.wav", soft(tone(440.0)))
+    (tmp_path / "pack" / "pack.toml").write_text(
+        '[cues]\nmail = "swoosh.wav"\n[rules]\n"send_*" = "mail"\n"read_*" = "motif"\n[profiles]\n"x_*" = "minimal"\n'
+    )
+    assert run("export", "narrow", "--telephone", "--pack", "pack").code == 0
+    assert run("check", "narrow").code == 0
+    bank = cues.load_bank(tmp_path / "narrow")
+    assert bank.cue_for("send_mail").name == "mail"
+    assert (bank.name_for("read_mail"), bank.profiles) == ("motif:read_mail", (("x_*", "minimal"),))
+
+
 @pytest.mark.parametrize("options", [["--sample-rate", "16000"], ["--for", "home-assistant"]])
 def test_a_telephone_leaves_no_choice_of_rate(run, options):
     assert run("export", "narrow", "--telephone", *options).code == 2
