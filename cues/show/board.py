@@ -208,5 +208,9 @@ def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
     """`cue` with its loudest 100 ms at `m100_lufs`, or lower to keep the true peak at −1 dBTP."""
     before = _measured(cue)
     gain_db = min(m100_lufs - before.m100_max_lufs, _CEILING_DBTP - before.true_peak_dbtp)
-    samples = cue.samples * np.float32(db_to_gain(gain_db))
-    return replace(cue, samples=samples, measured=measure(samples, cue.sample_rate))
+    return _louder(cue, np.float32(db_to_gain(gain_db)))
+
+
+def _louder(cue: Cue, gain: np.float32) -> Cue:
+    samples, phrases = cue.samples * gain, tuple(_louder(phrase, gain) for phrase in cue.phrases)
+    return replace(cue, samples=samples, measured=measure(samples, cue.sample_rate), phrases=phrases)

@@ -96,9 +96,10 @@ def run_turn(script, *, speaker=None, bank=None, rules=None, tools=None, barge_i
     `barge_in_s` is when the user interrupts the first one, or when `disturb(session, task)` is called.
     """
     disturb, listeners = options.pop("disturb", barge_in), options.pop("listeners", ())
+    limiter = options.pop("limiter", False)
 
     async def go():
-        told = Told(mixer=cues.Mixer(RATE))
+        told = Told(mixer=cues.Mixer(RATE, limiter=limiter))
         told.router = CueRouter(
             cues.load_bank() if bank is None else bank, told.mixer, rules=rules or CueRules(), tools=tools
         )

@@ -13,6 +13,7 @@ from cues.meters.telephone import over_telephone
 from cues.show.audition import over_speech, stand_in_speech
 from cues.show.board import Set, at_loudness, board_page, pcm_text
 from cues.synthesis.catalog import CATALOG
+from tests.support.routing import spoken
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -164,3 +165,10 @@ def test_cues_are_brought_to_the_same_loudness_and_none_beyond_full_scale(lufs):
     assert cues.true_peak_dbtp(leveled, oversampling=16) < -0.9
     if lufs < 0.0:
         assert cues.measure(leveled).m100_max_lufs == pytest.approx(lufs, abs=0.01)
+
+
+def test_phrases_are_as_loud_over_speech_as_their_cue_alone():
+    words = spoken("error")
+    softer = at_loudness(words, cues.measure(words.samples).m100_max_lufs - 20.0)
+    for before, after in zip(words.phrases, softer.phrases, strict=True):
+        np.testing.assert_allclose(after.samples, 0.1 * before.samples, rtol=1e-3)

@@ -154,6 +154,14 @@ def test_a_word_with_a_pause_inside_is_one_word_to_what_waits_for_it(pause_s):
         assert [heard.text for heard in told.journal.heard] == ["Here", "is", "Reikjavik."]
 
 
+@pytest.mark.parametrize("barge_in_s", [None, 0.4])
+def test_a_turn_ends_when_all_that_a_limiter_delays_has_gone_out(barge_in_s):
+    told = run_turn(said("One word more."), limiter=True, barge_in_s=barge_in_s)
+    latency = told.mixer.latency_samples
+    assert np.flatnonzero(told.tape.mixed)[-1] == np.flatnonzero(told.tape.speech)[-1] + latency
+    assert not told.mixer.holds_sound
+
+
 def test_an_error_in_the_source_is_raised_after_what_was_said_was_spoken():
     told = run_turn([*said("Let me look. Papa!"), (0.5, ZeroDivisionError())], raises=ZeroDivisionError)
     assert told.journal.heard_text == "Let me look. Papa!"
