@@ -51,6 +51,7 @@ _POLL_S = 0.1  # As in FastRTC's `wait_for_item`, which `next_item` replaces.
 _FINISH_S = 2.0  # Longer than any cue.
 _TO_LISTENER_S = 0.2  # The frontend's buffer (80 to 160 ms) and a network.
 _SPEECH_ENDS = "response.audio.done"
+_WAIT_FOR_END_S = 0.1
 _MOST_OF_END = 64  # Bytes: a line with `[DONE]`, blank lines, and a comment.
 
 
@@ -130,9 +131,16 @@ class _Answer:
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         async with self._create(**self._request, stream=True) as response:
-            async for data in response.iter_bytes():
+            reads = response.iter_bytes()
+            async for data in reads:
                 self._end = (self._end + data)[-_MOST_OF_END:]
                 yield data
+                if self.is_done:
+                    break
+            with suppress(Exception):  # a connection whose answer was read to its end serves the next one, too
+                async with asyncio.timeout(_WAIT_FOR_END_S):
+                    async for _ in reads:
+                        pass
 
     @property
     def is_done(self) -> bool:

@@ -113,7 +113,11 @@ def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1, **options):
 
     async def go():
         turns = []
-        async with ReplayServer(model) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
+        async with (
+            asyncio.timeout(30.0),
+            ReplayServer(model) as server,
+            AsyncOpenAI(base_url=server.base_url, api_key="none") as client,
+        ):
             for _ in range(n_turns):
                 events, error = [], None
                 try:
@@ -237,6 +241,13 @@ def test_an_answer_that_ends_with_done_needs_no_finish_reason(end, is_done, capl
     assert text_of(events) == BEFORE
     assert (error is None) == is_done
     assert ("without a finish reason" in caplog.text) == is_done
+
+
+def test_an_answer_that_ends_with_done_waits_for_no_end_of_the_connection():
+    whole = unfinished(said(BEFORE), b"data: [DONE]\n\n\n")
+    ((events, error),) = ask(Model(replace(whole, reads=((len(whole.body) - 1, 0.0), (1, 60_000.0)))))
+    assert error is None
+    assert text_of(events) == BEFORE
 
 
 def test_a_call_is_logged_with_its_name_and_no_value_of_an_argument(caplog):
