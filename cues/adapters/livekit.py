@@ -32,6 +32,8 @@ from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
 __all__ = ["CueOutput", "DeafToCues", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
 
+_HANDOVER_S = 1.0  # within it, an agent that greets has asked for its answer
+
 
 class SessionCues:
     """Cues in an `AgentSession`, until `aclose`; closing the session closes them, too.
@@ -51,6 +53,7 @@ class SessionCues:
         self._output: CueOutput | None = None
         self._speech_of: dict[str, Any] = {}  # of each call that has started, by its id
         self._watching: dict[Any, asyncio.Future[None]] = {}  # the speeches with tools, until they end
+        self._hands_over = False  # whether the session is about to listen because a tool has changed the agent
         self._listeners = {
             "tool_execution_updated": lambda event: self._on_tool(event.update),
             "function_tools_executed": self._on_tools_executed,
@@ -202,6 +205,7 @@ class SessionCues:
 
     def _on_tools_executed(self, event: Any) -> None:
         """Play the error cue for calls that were refused: of an unknown tool, or with arguments that are not JSON."""
+        self._hands_over = event.has_agent_handoff and not event.has_tool_reply
         for index, (call, output) in enumerate(event.zipped()):
             if call.call_id not in self._speech_of and output.is_error:
                 name, call_id, text = call.name, call.call_id, str(output.output)
@@ -220,10 +224,19 @@ class SessionCues:
             speech = self._session.current_speech
             if router.phase == "done" and not (speech is not None and (speech.done() or speech.interrupted)):
                 router.begin_turn()  # Else a tool of an interrupted turn is what runs.
-        elif event.new_state in ("listening", "idle") and not router.waits:
+        elif not router.waits and self._hands_over:
+            asyncio.get_running_loop().call_later(_HANDOVER_S, self._end_wait)
+        elif not router.waits:
             router.end_stream()
         elif self._asks_user():
             router.hush(fade_ms=None)
+        self._hands_over = False
+
+    def _end_wait(self) -> None:
+        """End the wait for the answer of an agent that a tool has handed over to, if it has begun none."""
+        is_idle = self._session is not None and self._session.agent_state in {"listening", "idle"}
+        if is_idle and not self.router.waits:
+            self.router.end_stream()
 
     def _asks_user(self) -> bool:
         """Whether an `AgentTask` listens to the user; a tool that awaits it waits for them, not the user for the tool.

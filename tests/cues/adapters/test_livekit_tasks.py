@@ -152,3 +152,33 @@ def test_a_call_without_an_answer_in_a_task_has_its_whole_cue():
     assert set(lengths) == {"tool_call", "success"}
     assert lengths["tool_call"][0] == lengths["tool_call"][1]
     assert min(lengths["success"]) > 0.1 * RATE
+
+
+class Billing(Agent):
+    """Greets, if `greets`, once it has looked for `after_s`."""
+
+    def __init__(self, *, greets, after_s):
+        super().__init__(instructions="Greet.")
+        self.greets, self.after_s = greets, after_s
+
+    async def on_enter(self):
+        await asyncio.sleep(self.after_s)
+        if self.greets:
+            self.session.generate_reply()
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.5])
+@pytest.mark.parametrize("greets", [True, False])
+def test_one_waiting_sound_lasts_over_a_change_of_the_agent_and_ends_if_that_one_says_nothing(greets, after_s):
+    @function_tool
+    async def book() -> Agent:
+        """Hand over."""
+        await asyncio.sleep(5.0)
+        return Billing(greets=greets, after_s=after_s)
+
+    sink, router, _ = talk([[0.3, ASKED[0][1]], [4.0, "I am billing."]], book)
+    (working,) = (span for span in router.spans if span.cue == "working")
+    assert working.start_s == pytest.approx(4.0, abs=0.1)
+    assert working.end_samples / RATE == pytest.approx(5.3 + (after_s + 4.0 if greets else 1.0), abs=0.15)
+    assert sounds(sink, 9.4, 11.0) == greets
+    assert router.is_over
