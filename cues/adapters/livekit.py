@@ -32,7 +32,7 @@ from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
 __all__ = ["CueOutput", "DeafToCues", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
 
-_HANDOVER_S = 1.0  # within it, an agent that greets has asked for its answer
+_HANDOVER_S = 1.0  # within it, an agent that a tool has handed over to asks for its answer, if it greets
 
 
 class SessionCues:
@@ -215,6 +215,8 @@ class SessionCues:
                 self.router.handle(InvalidToolCall(name, call_id, index, reason, text))
                 self.router.handle(ToolResult(tool_name=name, tool_call_id=call_id, is_error=True, content=text))
             self._speech_of.pop(call.call_id, None)
+        if not event.has_tool_reply:
+            asyncio.get_running_loop().call_later(_HANDOVER_S if self._hands_over else 0.0, self._end_wait)
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router
@@ -224,16 +226,14 @@ class SessionCues:
             speech = self._session.current_speech
             if router.phase == "done" and not (speech is not None and (speech.done() or speech.interrupted)):
                 router.begin_turn()  # Else a tool of an interrupted turn is what runs.
-        elif not router.waits and self._hands_over:
-            asyncio.get_running_loop().call_later(_HANDOVER_S, self._end_wait)
-        elif not router.waits:
+        elif not router.waits and not self._hands_over:
             router.end_stream()
         elif self._asks_user():
             router.hush(fade_ms=None)
         self._hands_over = False
 
     def _end_wait(self) -> None:
-        """End the wait for the answer of an agent that a tool has handed over to, if it has begun none."""
+        """End the wait after tools that ask for no answer, where no change of the agent's state does."""
         is_idle = self._session is not None and self._session.agent_state in {"listening", "idle"}
         if is_idle and not self.router.waits:
             self.router.end_stream()

@@ -275,3 +275,20 @@ def test_the_question_after_an_interrupted_tool_is_a_turn_of_its_own_though_the_
         assert cues_of(handle) == ["tool_call"]
 
     in_session(script, [[0.5, *said, call_of("sleep_long", {"text": "a"})], [8.0, "Here I am."]], [sleep_long])
+
+
+def test_nothing_is_awaited_after_a_queued_reply_whose_tool_asks_for_no_answer():
+    @function_tool
+    async def show() -> None:
+        """Show it on the screen."""
+        await asyncio.sleep(0.3)
+
+    async def script(session, _sink, clock):
+        router = attach(session, clock=clock).router
+        session.generate_reply(instructions="Greet.")
+        session.generate_reply(instructions="Show the order.")
+        await clock.sleep(20.0)
+        assert [span.cue for span in router.spans] == ["tool_call", "success"]
+        assert router.is_over
+
+    in_session(script, [[2.0, "Good evening."], [0.5, call_of("show", {}, "1")]], [show])
