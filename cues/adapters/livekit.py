@@ -32,7 +32,7 @@ from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
 __all__ = ["CueOutput", "DeafToCues", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
 
-_HANDOVER_S = 1.0  # within it, an agent that a tool has handed over to asks for its answer, if it greets
+_GOES_ON_WITHIN_S = 0.7  # after tools that asked for no answer: to the reply of the agent that one has changed to
 
 
 class SessionCues:
@@ -53,7 +53,7 @@ class SessionCues:
         self._output: CueOutput | None = None
         self._speech_of: dict[str, Any] = {}  # of each call that has started, by its id
         self._watching: dict[Any, asyncio.Future[None]] = {}  # the speeches with tools, until they end
-        self._hands_over = False  # whether the session is about to listen because a tool has changed the agent
+        self._may_go_on = False  # whether the session listens next because tools have asked for no answer
         self._listeners = {
             "tool_execution_updated": lambda event: self._on_tool(event.update),
             "function_tools_executed": self._on_tools_executed,
@@ -205,7 +205,6 @@ class SessionCues:
 
     def _on_tools_executed(self, event: Any) -> None:
         """Play the error cue for calls that were refused: of an unknown tool, or with arguments that are not JSON."""
-        self._hands_over = event.has_agent_handoff and not event.has_tool_reply
         for index, (call, output) in enumerate(event.zipped()):
             if call.call_id not in self._speech_of and output.is_error:
                 name, call_id, text = call.name, call.call_id, str(output.output)
@@ -215,8 +214,9 @@ class SessionCues:
                 self.router.handle(InvalidToolCall(name, call_id, index, reason, text))
                 self.router.handle(ToolResult(tool_name=name, tool_call_id=call_id, is_error=True, content=text))
             self._speech_of.pop(call.call_id, None)
-        if not event.has_tool_reply:
-            asyncio.get_running_loop().call_later(_HANDOVER_S if self._hands_over else 0.0, self._end_wait)
+        self._may_go_on = not event.has_tool_reply
+        if self._may_go_on:
+            self._end_soon()  # if it listens already, no change of its state follows
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router
@@ -226,14 +226,19 @@ class SessionCues:
             speech = self._session.current_speech
             if router.phase == "done" and not (speech is not None and (speech.done() or speech.interrupted)):
                 router.begin_turn()  # Else a tool of an interrupted turn is what runs.
-        elif not router.waits and not self._hands_over:
+        elif not router.waits and self._may_go_on:
+            self._end_soon()
+        elif not router.waits:
             router.end_stream()
         elif self._asks_user():
             router.hush(fade_ms=None)
-        self._hands_over = False
+        self._may_go_on = False
+
+    def _end_soon(self) -> None:
+        asyncio.get_running_loop().call_later(_GOES_ON_WITHIN_S, self._end_wait)
 
     def _end_wait(self) -> None:
-        """End the wait after tools that ask for no answer, where no change of the agent's state does."""
+        """End the wait after tools that asked for no answer, if the session listens."""
         is_idle = self._session is not None and self._session.agent_state in {"listening", "idle"}
         if is_idle and not self.router.waits:
             self.router.end_stream()

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from livekit.agents import Agent, AgentSession, AgentTask, function_tool, vad
+from livekit.agents import Agent, AgentSession, AgentTask, RunContext, function_tool, vad
 from livekit.agents.beta.workflows import GetEmailTask
 
 from cues.adapters.livekit import DeafToCues, attach
@@ -169,16 +169,20 @@ class Billing(Agent):
 
 @pytest.mark.parametrize("after_s", [0.0, 0.5])
 @pytest.mark.parametrize("greets", [True, False])
-def test_one_waiting_sound_lasts_over_a_change_of_the_agent_and_ends_if_that_one_says_nothing(greets, after_s):
+@pytest.mark.parametrize("returned", [True, False])
+def test_one_waiting_sound_lasts_over_a_change_of_the_agent_and_ends_if_that_one_says_nothing(
+    greets, after_s, returned
+):
     @function_tool
-    async def book() -> Agent:
+    async def book(context: RunContext) -> Agent | None:
         """Hand over."""
         await asyncio.sleep(5.0)
-        return Billing(greets=greets, after_s=after_s)
+        agent = Billing(greets=greets, after_s=after_s)
+        return agent if returned else context.session.update_agent(agent)
 
     sink, router, _ = talk([[0.3, ASKED[0][1]], [4.0, "I am billing."]], book)
     (working,) = (span for span in router.spans if span.cue == "working")
     assert working.start_s == pytest.approx(4.0, abs=0.1)
-    assert working.end_samples / RATE == pytest.approx(5.3 + (after_s + 4.0 if greets else 1.0), abs=0.15)
+    assert working.end_samples / RATE == pytest.approx(5.3 + (after_s + 4.0 if greets else 0.7), abs=0.15)
     assert sounds(sink, 9.4, 11.0) == greets
     assert router.is_over
