@@ -7,7 +7,7 @@ import numpy as np
 
 from cues.arrays import Samples
 from cues.cue import Cue
-from cues.mixing.mixer import Mixer, MixerStats
+from cues.mixing.mixer import Mixer, MixerStats, Voice
 from cues.mixing.voice import Placement
 from cues.signal.prediction import faded_continuation
 from cues.units import ms_to_samples
@@ -36,21 +36,30 @@ class Mixed:
     stats: MixerStats
 
 
-def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], *, limiter: bool = False) -> Mixed:
+def mix_recording(
+    speech: Samples, sample_rate: int, inserts: Sequence[Insert], *, limiter: bool = False, loop_s: float = 0.0
+) -> Mixed:
     """`speech` with the cues mixed in, extended until the last cue ends; a limiter's delay is removed.
 
-    Speech that ends in mid-sound before the last cue does fades out over 10 ms.
+    Speech that ends in mid-sound before the last cue does fades out over 10 ms. A looping cue plays once; with
+    `loop_s`, for so many seconds at least, and up to the end of the speech.
 
     `speech` has the shape `(n_samples,)` or `(n_samples, channels)`; each cue sounds in all channels.
     """
     mixer = Mixer(sample_rate, limiter=limiter, channels=speech.shape[1] if speech.ndim > 1 else 1)
+    loops, loops_end = list[Voice](), 0
     for insert in inserts:
-        at = round(insert.at_s * sample_rate)
-        mixer.play(insert.cue, at=at, gain_db=insert.gain_db, loop=False, placement=insert.placement)
+        at, loop = round(insert.at_s * sample_rate), insert.cue.loop and loop_s > 0.0
+        voice = mixer.play(insert.cue, at=at, gain_db=insert.gain_db, loop=loop, placement=insert.placement)
+        if loop:
+            loops, loops_end = [*loops, voice], max(loops_end, at + round(loop_s * sample_rate))
     frames = [mixer.mix(speech[start : start + _FRAME]) for start in range(0, len(speech), _FRAME)]
     if mixer.active and len(speech):
         frames.append(mixer.mix(_after(speech, sample_rate)))
     while mixer.active:
+        if mixer.position >= loops_end:
+            for voice in loops:
+                voice.stop()
         frames.append(mixer.silence(_FRAME // 10))
     if mixer.latency_samples:
         frames.append(mixer.silence(mixer.latency_samples))

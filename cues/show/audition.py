@@ -16,7 +16,6 @@ LINE = "Let me look that up for you, one moment please."
 _SPEECH_LUFS, _MAX_PEAK_DBFS = -20.0, -1.0
 _GAP_S = 0.4
 _LOOPS_S = 5.0
-_FRAME_SAMPLES = 480
 
 
 def stand_in_speech(sample_rate: int) -> NDArray[np.float32]:
@@ -49,20 +48,12 @@ def over_speech(
 ) -> NDArray[np.float32]:
     """`speech` with the cues mixed in as in a live session, in this order, evenly spaced from `first_at_s` on.
 
-    A looping cue plays for at least 5 s, up to the end of the speech. Silence follows the speech until the last cue
-    ends.
+    A looping cue plays for at least 5 s, up to the end of the speech, and fades out. Silence follows the speech until
+    the last cue ends.
     """
-    from cues.mixing.mixer import Mixer
+    from cues.mixing.offline import Insert, mix_recording
 
-    mixer = Mixer(sample_rate=sample_rate)
     first = len(speech) // (len(cues) + 1) if first_at_s is None else s_to_samples(first_at_s, sample_rate)
     step = (len(speech) - first) // len(cues)
-    end = len(speech)
-    for ordinal, cue in enumerate(cues):
-        at = first + ordinal * step
-        mixer.play(cue, at=at, loop=cue.loop)
-        sounding = _LOOPS_S * sample_rate if cue.loop else len(cue) * sample_rate / cue.sample_rate
-        end = max(end, at + round(sounding))
-    padded = np.pad(speech, (0, end - len(speech)))
-    frames = [mixer.mix(padded[start : start + _FRAME_SAMPLES]) for start in range(0, end, _FRAME_SAMPLES)]
-    return np.concatenate(frames)
+    inserts = [Insert(cue=cue, at_s=(first + n * step) / sample_rate) for n, cue in enumerate(cues)]
+    return mix_recording(speech, sample_rate, inserts, loop_s=_LOOPS_S).samples

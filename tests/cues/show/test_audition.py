@@ -3,9 +3,14 @@ import pytest
 
 import cues
 from cues.library.bank import make_cue
+from cues.meters.clicks import find_clicks
 from cues.show.audition import in_a_row, over_speech, stand_in_speech
+from tests.support.listening import steady_voice
+from tests.support.routing import spoken
 
-AGENT, ERROR, WORKING = (make_cue(name, None, 24000, -20.0) for name in ("agent", "error", "working"))
+AGENT, ERROR, WORKING, THINKING = (
+    make_cue(name, None, 24000, -20.0) for name in ("agent", "error", "working", "thinking")
+)
 
 
 def test_cues_in_a_row_have_silence_between_them():
@@ -25,7 +30,24 @@ def test_a_cue_sounds_over_the_speech_where_it_was_put():
 
 
 def test_a_cue_near_the_end_is_heard_whole_and_one_that_loops_sounds_again():
-    assert len(over_speech([AGENT], np.zeros(4800, dtype=np.float32), 24000, first_at_s=0.19)) == 4560 + len(AGENT)
+    short = over_speech([AGENT], np.zeros(4800, dtype=np.float32), 24000, first_at_s=0.19)
+    assert 4560 + len(AGENT) <= len(short) < 4560 + len(AGENT) + 480
+    assert np.flatnonzero(short)[-1] == 4560 + np.flatnonzero(AGENT.samples)[-1]
     mixed = over_speech([WORKING], np.zeros(24000, dtype=np.float32), 24000, first_at_s=0.0)
     assert np.abs(mixed[: len(WORKING)]).max() > 0.01
     assert np.abs(mixed[len(WORKING) :]).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    "cue", [make_cue("thinking", None, 24000, -20.0), WORKING, spoken("error")], ids=lambda c: c.name
+)
+@pytest.mark.parametrize("speech_s", [1.0, 12.0])
+def test_over_speech_a_loop_fades_out_and_a_phrase_is_heard_to_its_end(cue, speech_s):
+    speech = steady_voice(speech_s)
+    mixed = over_speech([cue], speech, 24000, first_at_s=0.5)
+    follows = np.append(speech[:-1], np.zeros(len(mixed) - len(speech) + 1, np.float32))
+    assert find_clicks(np.append(mixed, np.zeros(2400, np.float32))).size == 0
+    assert np.abs(mixed[-24:]).max() < 1e-3
+    if cue.phrases:
+        heard = (mixed - follows)[len(speech) + 240 :]
+        assert np.count_nonzero(np.abs(heard) > 1e-3) > 0.9 * len(cue.phrases[0])
