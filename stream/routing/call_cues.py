@@ -111,7 +111,7 @@ class CallCues:
         return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
-        self._calls.in_answer = True
+        self._calls.in_answer = self._calls.has_invalid = True
         place = event.tool_call_id, event.tool_name, event.index
         call = self._calls.find_invalid(*place) or self._calls.begin(*place)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed

@@ -38,11 +38,12 @@ class CallUnderWay:
 class CallsUnderWay:
     """Calls in the order of their starts, known by id; by name and index, or by name, if they have no id.
 
-    `in_answer` says whether the answer that is read has one of the client's.
+    `in_answer` says whether the answer that is read has one of the client's, `has_invalid` whether it has one that a
+    validator has refused: whoever refuses it tells the model why.
     """
 
     def __init__(self) -> None:
-        self.in_answer = False
+        self.in_answer = self.has_invalid = False
         self._calls: list[CallUnderWay] = []
         self._given_up: deque[CallUnderWay] = deque(maxlen=64)
 
@@ -115,7 +116,7 @@ class CallsUnderWay:
 
     def clear(self, *, tasks: bool = True) -> None:
         """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""
-        self.in_answer = False
+        self.in_answer = self.has_invalid = False
         kept = [call for call in self._calls if call.is_task and not tasks]
         for call in self._calls:
             call.is_over = call not in kept

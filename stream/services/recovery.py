@@ -21,6 +21,7 @@ from stream.events import (
     StreamFailed,
     TextDelta,
     ToolCallEnd,
+    ToolCallStart,
     ToolResult,
     Usage,
 )
@@ -35,6 +36,8 @@ from stream.services.tool import ToolLike, as_tools
 __all__ = ["DIRECT_ANSWER", "Fallback", "Recovery"]
 
 DIRECT_ANSWER = "Answer the question directly without calling any tools."
+
+_ENDS = (Usage, Finish, EmptyToolCalls)
 
 logger = logging.getLogger(__name__)
 
@@ -170,14 +173,25 @@ class Recovery(Wrapper):
             return
         names = {tool.name for tool in runner.tools}
         answer, n_calls, added = _Answer(), 0, list[Message]()
+        held, calls = list[ServiceEvent](), False  # the end of a round without calls, as the question may be repeated
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), added=added, **fields)) as events:
             async for event in events:
                 if isinstance(event, ToolResult) and event.tool_name in names:
                     self.attempts.result(self.model, event)
                 answer.note(event)
                 n_calls = max(n_calls, event.index + 1) if isinstance(event, ToolCallEnd) else n_calls
+                if answer.is_missing and not calls and isinstance(event, _ENDS):
+                    held.append(event)
+                    continue
+                calls = isinstance(event, (ToolCallStart, ToolCallEnd)) or (calls and not isinstance(event, Finish))
+                for earlier in held:
+                    yield earlier
+                held.clear()
                 yield event
-        if answer.is_missing and self._retry:
+        if not (answer.is_missing and self._retry):
+            for earlier in held:
+                yield earlier
+        else:
             direct, said = with_guidance([*messages, *added], DIRECT_ANSWER), Answer(first_index=n_calls)
             async with aclosing(self._source.chat(direct, **with_known(fields, runner.tools))) as events:
                 async for event in events:
@@ -219,7 +233,7 @@ class _Attempt:
                 has_failed = has_failed or isinstance(event, StreamFailed)
                 self._answer.note(event)
                 self.empty = self.empty and not has_failed and not self._has_content(event)
-                if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
+                if self.empty and (self.held or isinstance(event, _ENDS)):
                     self.held.append(event)
                     continue
                 for earlier in self.held:

@@ -16,6 +16,7 @@ from stream.events import (
     AudioDelta,
     Finish,
     Interrupted,
+    InvalidToolCall,
     ServerError,
     StreamFailed,
     TaskStatus,
@@ -263,6 +264,32 @@ def test_the_tools_that_a_runner_runs_are_waited_for_at_both_endpoints(endpoint)
     assert line.handle(*exchange.events[at:]) == ["success"]
     line.pass_s(0.5)
     assert not line.pass_s(10.0).any()  # Without a session, the last finish reason ends it.
+
+
+@pytest.mark.parametrize("name", ["list_directory", "no_such_tool"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+def test_after_a_call_that_is_refused_the_next_answer_is_awaited(endpoint, name):
+    server = says([["call", name, {"path": 5}]], [["say", "Two files."]])
+    exchange = chat(server, endpoint=endpoint, wrap=lambda connection: stream.ToolRunner(connection, TOOLS))
+    for first in (InvalidToolCall, ToolResult):  # before and after the model is told why
+        at = next(n for n, event in enumerate(exchange.events) if isinstance(event, first)) + 1
+        end = next(n for n, event in enumerate(exchange.events) if isinstance(event, Finish))
+        line = Line()
+        line.handle(*exchange.events[: max(at, end + 1)])
+        line.pass_s(1.0)
+        assert line.pass_s(6.0).any()
+        line.handle(*exchange.events[max(at, end + 1) :])
+        line.pass_s(0.5)
+        assert not line.pass_s(10.0).any()
+
+
+def test_an_answer_after_a_refused_call_is_none_that_announces_calls():
+    line = Line()
+    line.handle(*(replace(event, from_text=True) for event in call()))
+    line.handle(InvalidToolCall("read_file", "1", 0, "schema", "path is missing"), Finish("stop"))
+    line.handle(TextDelta("I cannot."), Finish("stop"))
+    line.pass_s(0.5)
+    assert not line.pass_s(10.0).any()
 
 
 def test_thinking_begins_with_the_question_and_goes_on_as_working():

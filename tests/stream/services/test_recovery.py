@@ -164,6 +164,8 @@ def test_a_fallback_that_says_nothing_after_its_results_is_asked_once_more_witho
     assert asked == [("user", []), ("user", ["web_search"]), ("tool", ["web_search"]), ("tool", [])]
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["Brazil."] * says_more
     assert retries["success"] == says_more
+    results = [n for n, event in enumerate(events) if isinstance(event, ToolResult)]
+    assert [event for event in events[results[-1] + 1 :] if isinstance(event, Finish)] == [Finish("stop")]
 
 
 @BOTH
