@@ -184,8 +184,9 @@ class KeywordClassifier:
         return [name for name in names if name != GENERAL] or [GENERAL]
 
     def _tier_of(self, question: str) -> str:
-        for sentence in sentences(question):
-            name = next((name for name, keywords in self._tiers if keywords.search(sentence)), GENERAL)
+        for asked, said in sentences(question):
+            fitting = (name for name, keywords in self._tiers if keywords.search(asked) or keywords.search(said))
+            name = next(fitting, GENERAL)
             if name != GENERAL:
                 return name
         name = learned_tier(question)
@@ -237,8 +238,8 @@ class ToolTiers(Wrapper):
         kept = set[str]()
         for tier in [self._tiers[name] for name in await self._classified(question) if name in self._tiers]:
             kept |= self._names_of(tier, every)
-        asked = [*sentences(question), *chain.from_iterable(map(sentences, _several(question)))]
-        return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
+        clauses = [*sentences(question), *chain.from_iterable(map(sentences, _several(question)))]
+        return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, clauses))
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
@@ -288,18 +289,20 @@ class ToolTiers(Wrapper):
             message = "%d tools belong to no tier, and are offered only where a question or tool_choice names them: %s"
             logger.warning(message, len(strays), logged_list(_shown(strays)))
 
-    def _asks_for(self, tool_name: str, question: str, asked: Sequence[str]) -> bool:
+    def _asks_for(self, tool_name: str, question: str, clauses: Sequence[tuple[str, str]]) -> bool:
         """Whether the question contains the tool's name as written, or in words; one plain word does not count.
 
         A sentence of the general tier must begin with the words: "Why do people play music?" does not ask for
-        `play_music`. At the beginning, an article between the words is allowed: "Set a timer" asks for `set_timer`.
+        `play_music`. At the beginning, an article between the words is allowed: "Set a timer" asks for `set_timer`. The
+        words may be a polite phrase: "Remind me to call" asks for `remind_me`.
         """
         if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
             return True
         anywhere, first = _in_words(tool_name)
         return any(
-            first.search(sentence) or (anywhere.search(sentence) and not self._general.search(sentence))
-            for sentence in asked
+            first.search(sentence) or (anywhere.search(sentence) and not self._general.search(asked))
+            for asked, said in clauses
+            for sentence in (asked, said)
         )
 
 

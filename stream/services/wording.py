@@ -79,14 +79,14 @@ def plain(text: str) -> str:
     return text
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences and clauses of a text in lower case, with a space after each word, without polite phrases.
+def sentences(text: str) -> list[tuple[str, str]]:
+    """Sentences and clauses of a text in lower case, a space after each word: without polite phrases, and as said.
 
     >>> sentences("Good morning! Could you please tell me what's on?")
-    ['what is on ']
+    [('', 'good morning '), ('what is on ', 'could you please tell me what is on ')]
     """
     parts = ("".join(f"{word} " for word in WORD.findall(part)) for part in SENTENCE_END.split(plain(text)))
-    return [left for part in parts if (left := POLITE_END.sub("", POLITE.sub("", part), count=1))]
+    return [(POLITE_END.sub("", POLITE.sub("", part), count=1), part) for part in parts if part]
 
 
 def requests(text: str) -> list[str]:

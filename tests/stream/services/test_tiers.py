@@ -221,6 +221,12 @@ def test_the_browser_tier_is_for_a_classifier_of_ones_own():
         ("What is the weather forecast for Oslo?", "weather_forecast"),
         ("Use set_timer for this", "set_timer"),
         ("Why is play_music failing?", "play_music"),
+        ("Remind me to call mom", "remind_me"),
+        ("Can you remind me to call mom, please?", "remind_me"),
+        ("Good night!", "good_night"),
+        ("Hello. Please remember this.", "remember_this"),
+        ("Play that again", "play_that_again"),
+        ("Turn on the light and remind me to call mom", "remind_me"),
     ],
 )
 def test_a_custom_tool_is_offered_where_it_is_asked_for(question, name):
@@ -228,9 +234,21 @@ def test_a_custom_tool_is_offered_where_it_is_asked_for(question, name):
 
 
 @pytest.mark.parametrize(
+    "question",
+    ["Remind me to call mom", "Could you remind me to call mom?", "Remember that I like tea", "Set a reminder for six"],
+)
+def test_a_keyword_may_be_a_polite_phrase(question):
+    mine = stream.services.Tier(name="mine", tools=["add_note"], keywords=["remind", "reminder", "remember"])
+    assert chosen(question, [tool("add_note"), tool("send_mail")], tiers=[mine, *stream.services.load_tiers()]) == [
+        "add_note"
+    ]
+
+
+@pytest.mark.parametrize(
     ("question", "name"),
     [
         ("Why do people play music?", "play_music"),
+        ("Could you tell me why people play music?", "play_music"),
         ("How do I set a timer on my phone?", "set_timer"),
         ("In my get_timezone function", "get_time"),
         ("Send it by mail", "send_mail"),
@@ -277,8 +295,9 @@ def test_keywords_decide_before_the_weights_and_a_tier_with_keywords_has_no_weig
 
 def test_a_tier_beside_the_built_in_ones_offers_its_tools():
     weather = stream.services.Tier(name="weather", tools=["get_weather"], keywords=["weather", "forecast"])
-    tools, tiers = [tool("get_weather"), tool("read_file")], [*stream.services.load_tiers(), weather]
-    assert chosen("Weather in Oslo?", tools, tiers=tiers) == ["get_weather"]
+    tools, tiers = [tool("get_weather"), tool("read_file")], [weather, *stream.services.load_tiers()]
+    for question in ("Weather in Oslo?", "How does the weather look in Oslo?", "Describe the weather in Oslo."):
+        assert chosen(question, tools, tiers=tiers) == ["get_weather"]
     assert chosen("What is in my documents folder?", tools, tiers=tiers) == ["read_file"]
 
 
