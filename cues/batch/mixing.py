@@ -47,7 +47,7 @@ class Mix(OnRecording):
     pack_stamp: str = ""
 
     def run(self) -> Row:
-        """Mix each channel separately; samples without a cue or ducking keep their values."""
+        """Mix each channel separately, but for phrases; samples without a cue or ducking keep their values."""
         original = Original.read(self)
         channels, rate = original.channels, original.rate
         length_s = len(channels) / rate
@@ -56,8 +56,12 @@ class Mix(OnRecording):
             raise CueValueError(f"a cue at {late[0]:g} s is after the recording's end, {length_s:.2f} s")
         bank = _bank(self.pack, self.pack_stamp)
         inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in self.cues]
-        columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
-        mixed = np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
+        waits = any(insert.cue.phrases for insert in inserts)
+        if waits and channels.shape[1] > 1:  # for the words of all channels
+            mixed = mix_recording(channels, rate, inserts).samples
+        else:
+            columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
+            mixed = np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
         original.write_changed(mixed, self.output)
         return {
             "output": self.output,

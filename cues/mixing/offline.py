@@ -42,14 +42,14 @@ def mix_recording(
     """`speech` with the cues mixed in, extended until the last cue ends; a limiter's delay is removed.
 
     Speech that ends in mid-sound before the last cue does fades out over 10 ms. A looping cue plays once; with
-    `loop_s`, for so many seconds at least, and up to the end of the speech.
+    `loop_s`, one without phrases plays for so many seconds at least, and up to the end of the speech.
 
     `speech` has the shape `(n_samples,)` or `(n_samples, channels)`; each cue sounds in all channels.
     """
     mixer = Mixer(sample_rate, limiter=limiter, channels=speech.shape[1] if speech.ndim > 1 else 1)
     loops, loops_end = list[Voice](), 0
     for insert in inserts:
-        at, loop = round(insert.at_s * sample_rate), insert.cue.loop and loop_s > 0.0
+        at, loop = round(insert.at_s * sample_rate), loop_s > 0.0 and insert.cue.loop and not insert.cue.phrases
         voice = mixer.play(insert.cue, at=at, gain_db=insert.gain_db, loop=loop, placement=insert.placement)
         if loop:
             loops, loops_end = [*loops, voice], max(loops_end, at + round(loop_s * sample_rate))

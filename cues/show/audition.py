@@ -48,12 +48,18 @@ def over_speech(
 ) -> NDArray[np.float32]:
     """`speech` with the cues mixed in as in a live session, in this order, evenly spaced from `first_at_s` on.
 
-    A looping cue plays for at least 5 s, up to the end of the speech, and fades out. Silence follows the speech until
-    the last cue ends.
+    A looping cue plays for at least 5 s, up to the end of the speech, and fades out. Phrases follow the words, as in a
+    session. Silence follows the speech until the last cue ends.
     """
     from cues.mixing.offline import Insert, mix_recording
 
     first = len(speech) // (len(cues) + 1) if first_at_s is None else s_to_samples(first_at_s, sample_rate)
     step = (len(speech) - first) // len(cues)
-    inserts = [Insert(cue=cue, at_s=(first + n * step) / sample_rate) for n, cue in enumerate(cues)]
+    inserts, words_end_s = list[Insert](), len(speech) / sample_rate
+    for ordinal, cue in enumerate(cues):
+        at_s = (first + ordinal * step) / sample_rate
+        if cue.phrases:
+            at_s = words_end_s
+            words_end_s += max(phrase.duration_s for phrase in cue.phrases) + _GAP_S
+        inserts.append(Insert(cue=cue, at_s=at_s))
     return mix_recording(speech, sample_rate, inserts, loop_s=_LOOPS_S).samples

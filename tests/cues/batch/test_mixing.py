@@ -8,7 +8,8 @@ from cues.batch.recordings import find_sources
 from cues.batch.run import run_task
 from cues.errors import CueError, CueValueError
 from cues.synthesis.catalog import CATALOG
-from tests.support.packs import tone, write
+from tests.support.listening import steady_voice
+from tests.support.packs import soft, tone, write
 
 
 def plan(tmp_path, text, name="plan.csv"):
@@ -16,8 +17,8 @@ def plan(tmp_path, text, name="plan.csv"):
     return read_plan(tmp_path / name, list(CATALOG))
 
 
-def mixed(path, cues, output):
-    return run_task(Mix(find_sources(str(path))[0], cues, str(output)))
+def mixed(path, cues, output, **pack):
+    return run_task(Mix(find_sources(str(path))[0], cues, str(output), **pack))
 
 
 def test_lines_with_the_same_file_put_several_cues_into_it(tmp_path):
@@ -58,6 +59,20 @@ def test_what_is_wrong_with_a_plan_is_told_with_its_line(tmp_path, text, told):
 def test_a_plan_with_a_cell_without_end_cannot_be_read(tmp_path):
     with pytest.raises(CueError, match=r"plan.csv: cannot be read: field larger"):
         plan(tmp_path, 'file,cue,time_s\n"' + "x" * 140000)
+
+
+def test_phrases_sound_in_all_channels_at_once_after_the_words_of_both(tmp_path):
+    write(tmp_path / "one-moment.wav", soft(tone(400.0, 9600)))
+    (tmp_path / "pack.toml").write_text('[cues]\nworking = { phrases = ["one-moment.wav"] }\n')
+    talk = np.zeros((96000, 2))
+    talk[:36000, 0], talk[24000:60000, 1] = steady_voice(1.5), steady_voice(1.5)
+    write(tmp_path / "call.wav", talk)
+    row = mixed(tmp_path / "call.wav", (("working", 0.5, 0.0),), tmp_path / "out.wav", pack=str(tmp_path))
+    assert row["status"] == "ok"
+    added = soundfile.read(tmp_path / "out.wav")[0] - talk
+    assert not np.abs(added[:60000]).max() > 1e-3
+    assert np.abs(added[60000:, 0]).max() > 0.01
+    np.testing.assert_allclose(added[60000:, 0], added[60000:, 1], atol=1e-4)
 
 
 KEPT = [
