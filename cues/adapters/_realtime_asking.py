@@ -19,7 +19,7 @@ class Asking:
     """Follows responses, calls, outputs and the user's words; says when a response is to be asked for."""
 
     def __init__(self) -> None:
-        self._active: str | None = None  # the response that the conversation gets now
+        self.active: str | None = None  # the response that the conversation gets now; `""` if it has no id
         self._names_conversation = False  # whether the server names it in responses: xAI does not
         self._response_of: dict[str, str] = {}  # by call
         self._awaited: set[str] = set()  # calls that run, until their output is sent
@@ -31,7 +31,7 @@ class Asking:
     @property
     def has_response(self) -> bool:
         """Whether the conversation gets a response now."""
-        return self._active is not None
+        return self.active is not None
 
     @property
     def expects_response(self) -> bool:
@@ -55,17 +55,21 @@ class Asking:
             self._unconfirmed.add(call_id)
             self._owed.add(self._response_of.get(call_id, ""))
 
+    def user_speaks(self) -> None:
+        """Note that the user has begun to speak, of which the server may tell nothing."""
+        self._speech = _SPEAKS
+
     def note(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Note a server event."""
         match kind:
             case "response.created" if self._is_for_conversation(fields_of(fields.get("response"))):
                 self._begun(response_id_of(fields))
-            case "response.done" if response_id_of(fields) in ("", self._active):
-                self._active = None
+            case "response.done" if response_id_of(fields) in ("", self.active):
+                self.active = None
             case "conversation.item.added" | "conversation.item.created":  # today's name, and the beta's
                 self._confirmed(text_of(fields_of(fields.get("item")).get("call_id")))
             case "input_audio_buffer.speech_started":
-                self._speech = _SPEAKS
+                self.user_speaks()
             case "input_audio_buffer.speech_stopped":  # no response follows while another one goes on
                 self._speech = "" if self.has_response else _HAS_SPOKEN
             case "input_audio_buffer.cleared":
@@ -84,7 +88,7 @@ class Asking:
         if not self._is_asked:
             self._owed.clear()
             self._speech = ""
-        self._active, self._is_asked = response_id, False
+        self.active, self._is_asked = response_id, False
 
     def _confirmed(self, call_id: str) -> None:
         if call_id in self._unconfirmed and self.has_response:  # which began before the server got the output

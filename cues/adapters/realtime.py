@@ -77,6 +77,7 @@ class RealtimeCues(PacedWriter):
         self._is_answered = True  # whether the server answers at the end of the user's words, unasked
         self._asking, self._asides = Asking(), Asides(options["tools"])
         self._response_id = ""  # of the latest audio; another response may end meanwhile, as one out of band
+        self._cut_responses: deque[str] = deque(maxlen=64)
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
@@ -138,15 +139,23 @@ class RealtimeCues(PacedWriter):
             await self._send({"type": "response.create"})
 
     async def barge_in(self) -> None:
-        """Fade out, drop the rest of the answer, and truncate it at the server."""
+        """Fade out, drop the rest of the answer, and truncate it at the server: for a program that hears the user."""
+        self._asking.user_speaks()
+        await self._cut()
+
+    async def _cut(self) -> None:
+        self._cut_responses += {self._asking.active or "", self._response_id} - {""}
         cuts = self.unheard_items()
         self._paced.interrupt(_FADE_MS)
         self._n_pushed = self._paced.n_spoken + self._paced.pacer.queued_samples  # the fade is heard, too
         for item, heard_ms in cuts:
-            item.cut = True
-            if self._send is not None:
-                place = {"item_id": item.item_id, "content_index": item.content_index, "audio_end_ms": heard_ms}
-                await self._send({"type": "conversation.item.truncate", **place})
+            await self._truncate(item, heard_ms)
+
+    async def _truncate(self, item: SpokenItem, heard_ms: int) -> None:
+        item.cut = True
+        if self._send is not None:
+            place = {"item_id": item.item_id, "content_index": item.content_index, "audio_end_ms": heard_ms}
+            await self._send({"type": "conversation.item.truncate", **place})
 
     def unheard_items(self) -> list[tuple[SpokenItem, int]]:
         """The items that would not be heard to their end, each with its milliseconds that are, if speech stopped now.
@@ -161,7 +170,7 @@ class RealtimeCues(PacedWriter):
     async def _take(self, told: Event, fields: Mapping[str, Any]) -> None:
         match told:
             case AudioDelta():
-                self._speak(told, fields)
+                await self._speak(told, fields)
             case ToolCallEnd():
                 runs = told.status == "ok" and not told.told
                 self._asking.called(told.tool_call_id, response_id_of(fields), runs=runs)
@@ -171,7 +180,7 @@ class RealtimeCues(PacedWriter):
                     self.router.written()
                 return
             case Interrupted():
-                await self.barge_in()
+                await self._cut()
                 return
         self.router.handle(told)
 
@@ -180,12 +189,14 @@ class RealtimeCues(PacedWriter):
         self._asides.note(events)
         return events
 
-    def _speak(self, audio: AudioDelta, fields: Mapping[str, Any]) -> None:
+    async def _speak(self, audio: AudioDelta, fields: Mapping[str, Any]) -> None:
         item_id, index = text_of(fields.get("item_id")), fields.get("content_index") or 0
         last = next((item for item in reversed(self._items) if item.item_id == item_id), None)
         if last is None or (last.content_index != index and not last.cut):
             last = SpokenItem(item_id, index, self._n_pushed, self._n_pushed)
             self._items.append(last)
+        if not last.cut and response_id_of(fields) in self._cut_responses:  # nothing of it was unheard then
+            await self._truncate(last, (last.end - last.start) * 1000 // self._paced.sample_rate)
         rate, self._response_id = _rate_of(audio.mime), response_id_of(fields)
         if not last.cut and _LOWEST_HZ <= rate <= _HIGHEST_HZ:
             pcm = last.odd_byte + audio.pcm

@@ -12,7 +12,7 @@ from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
 from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, splatter_db, steady_voice
-from tests.support.realtime_server import recorded, spoken
+from tests.support.realtime_server import recorded, renamed, spoken
 from tests.support.routing import ALL as TONES
 from tests.support.routing import spoken as phrase
 from tests.support.turn_matrix import Played
@@ -25,6 +25,7 @@ SPEECH_STARTED = {"type": "input_audio_buffer.speech_started", "event_id": "e", 
 NAMED = next(
     e for e in TOOL_ROUND if e["type"] == "response.output_item.added" and e["item"]["type"] == "function_call"
 )
+NEXT = renamed(SPOKEN, 2)  # the next answer
 CALL = TOOL_ROUND[: 1 + next(n for n, e in enumerate(TOOL_ROUND) if e["type"] == "response.done")]
 
 
@@ -96,7 +97,8 @@ def test_half_a_sample_at_the_end_of_an_item_is_not_part_of_what_follows(end):
     tone = np.full(4800, 0.25, dtype=np.float32)
 
     def delta(item_id, pcm):
-        data = {"delta": base64.b64encode(pcm).decode(), "content_index": 0, "response_id": "r"}
+        response_id = "r2" if item_id == "b" and end == "barge-in" else "r"
+        data = {"delta": base64.b64encode(pcm).decode(), "content_index": 0, "response_id": response_id}
         return {"type": "response.output_audio.delta", "item_id": item_id, "output_index": 0, **data}
 
     async def script(voice, clock, sent):
@@ -153,21 +155,45 @@ def test_a_barge_in_truncates_within_a_frame_of_what_was_heard(moment_s):
     assert new_clicks(heard, np.zeros_like(heard)) == []
 
 
-def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
-    again = [{**e, "item_id": "item_2"} if "item_id" in e else e for e in SPOKEN]
+BEGUN = [n for n, event in enumerate(SPOKEN) if event["type"] == "response.output_audio.delta"]
 
+
+@pytest.mark.parametrize("n_before", [BEGUN[0], BEGUN[2]], ids=["before its first audio", "all heard so far"])
+@pytest.mark.parametrize("drops", [lambda voice: voice.barge_in(), lambda voice: voice.feed(SPEECH_STARTED)])
+def test_audio_of_an_interrupted_answer_is_dropped_though_all_before_it_was_heard(drops, n_before):
+    async def script(voice, clock, sent):
+        await feed(voice, SPOKEN[:n_before])
+        await asyncio.sleep(5.0)
+        await drops(voice)
+        await feed(voice, SPOKEN[n_before:])
+        await asyncio.sleep(5.0)
+        await feed(voice, NEXT[2:])
+        await asyncio.sleep(5.0)
+
+    played, _, sent = converse(script, rules=CueRules(working=None))
+    audio = [event for event in SPOKEN[:n_before] if event["type"] == "response.output_audio.delta"]
+    n_heard = sum(len(base64.b64decode(event["delta"])) // 2 for event in audio)
+    heard = played.signal()
+    assert not heard[5 * RATE : 10 * RATE].any()
+    assert np.count_nonzero(heard[: 5 * RATE]) <= n_heard + 0.01 * RATE  # it fades out
+    assert np.count_nonzero(heard[10 * RATE :]) > 0.8 * len(VOICE)
+    ((_, cut),) = sent
+    assert cut["audio_end_ms"] == pytest.approx(1000 * n_heard / RATE, abs=1)
+
+
+def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
     async def script(voice, clock, sent):
         await feed(voice, SPOKEN)
         await asyncio.sleep(1.0)
         await voice.feed(SPEECH_STARTED)
         await asyncio.sleep(1.0)
-        await feed(voice, again[2:])
+        await feed(voice, NEXT[2:])
         await asyncio.sleep(0.5)
         await voice.feed(SPEECH_STARTED)
         await asyncio.sleep(0.5)
 
     _, _, sent = converse(script)
-    assert [cut["item_id"] for _, cut in sent][1] == "item_2"
+    assert sent[1][1]["item_id"].startswith("item_2_")
     assert sent[1][1]["audio_end_ms"] == pytest.approx(555, abs=40)
 
 
@@ -309,7 +335,7 @@ def test_audio_of_a_rate_or_format_that_cannot_be_played_is_dropped(form):
         assert voice.pacer.queued_samples == 0
         audio = {"output": {"format": {"type": "audio/pcm", "rate": 24000}}}
         await voice.feed({"type": "session.updated", "session": {"audio": audio}})
-        await feed(voice, answer)
+        await feed(voice, NEXT[2:])
         assert voice.pacer.queued_samples > 0
 
     converse(script)
@@ -466,6 +492,23 @@ def test_a_tool_that_ends_while_a_barge_in_is_being_sent_asks_for_no_answer():
         return sent
 
     assert run_virtually(go) == ["conversation.item.truncate", "conversation.item.create"]
+
+
+def test_a_program_that_hears_the_user_itself_asks_itself_for_the_answer():
+    """Push to talk: the server tells nothing of the user's words."""
+
+    async def script(voice, clock, sent):
+        await feed(voice, CALL)
+        await voice.barge_in()
+        await voice.result(NAMED["item"]["call_id"], "ok")
+        assert [event["type"] for _, event in sent] == ["conversation.item.create"]
+        await feed(voice, server_events("begin", "r2", "r2"))  # the answer that the program asks for
+        await feed(voice, server_events("call", "b", "r2"))
+        await feed(voice, server_events("end", "r2", "r2"))
+        await voice.result("b", "ok")
+        assert [event["type"] for _, event in sent][1:] == ["conversation.item.create", "response.create"]
+
+    converse(script)
 
 
 @pytest.mark.parametrize("drops", [lambda voice: voice.barge_in(), lambda voice: voice.feed(SPEECH_STARTED)])
