@@ -74,7 +74,7 @@ class RealtimeCues(PacedWriter):
         self._reader = RealtimeReader(options["tools"])
         self._items: deque[SpokenItem] = deque(maxlen=64)
         self._n_pushed = 0
-        self._is_answered = True  # whether the server answers at the end of the user's words, unasked
+        self._detection: Mapping[str, Any] | None = {}  # the server's detector of the user's words; None if it has none
         self._asking, self._asides = Asking(), Asides(options["tools"])
         self._response_id = ""  # of the latest audio; another response may end meanwhile, as one out of band
         self._cut_responses: deque[str] = deque(maxlen=64)
@@ -92,9 +92,10 @@ class RealtimeCues(PacedWriter):
         if (aside := self._asides.reader_of(kind, fields)) is not None:
             return self._take_aside(aside.feed(fields))
         if session := fields_of(fields.get("session")):
-            self._is_answered = _creates_responses(session, self._is_answered)
+            self._detection = _detection_of(session, self._detection)
         self._asking.note(kind, fields)  # at once: a barge-in waits for the socket, and a tool may end meanwhile
-        is_question = kind == "response.created" or (kind == "input_audio_buffer.speech_stopped" and self._is_answered)
+        is_answered = self._detection is not None and self._detection.get("create_response") is not False  # unasked
+        is_question = kind == "response.created" or (kind == "input_audio_buffer.speech_stopped" and is_answered)
         if is_question and self.router.phase == "done":
             self.router.begin_turn()
         events = self._reader.feed(fields)
@@ -139,8 +140,12 @@ class RealtimeCues(PacedWriter):
             await self._send({"type": "response.create"})
 
     async def barge_in(self) -> None:
-        """Fade out, drop the rest of the answer, and truncate it at the server: for a program that hears the user."""
-        self._asking.user_speaks()
+        """Fade out, drop the rest of the answer, and truncate it at the server: for a program that hears the user.
+
+        If the server does not (`turn_detection` is null), no tool's output asks for an answer until a response begins.
+        """
+        if self._detection is None:
+            self._asking.user_speaks()
         await self._cut()
 
     async def _cut(self) -> None:
@@ -220,11 +225,11 @@ def _rate_of(mime: str) -> int:
     return int(rate) if rate.isdecimal() and len(rate) <= len(str(_HIGHEST_HZ)) else 0
 
 
-def _creates_responses(session: Mapping[str, Any], so_far: bool) -> bool:
-    """Whether a session answers by itself when the user stops; today's place of the switch, and the beta's."""
+def _detection_of(session: Mapping[str, Any], so_far: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The settings of a session's detector of words, in today's place and the beta's; None if it has none."""
     for part in (fields_of(fields_of(session.get("audio")).get("input")), session):
-        if detection := fields_of(part.get("turn_detection")):
-            return detection.get("create_response") is not False
+        if "turn_detection" in part:
+            return fields_of(part["turn_detection"]) or None
     return so_far
 
 

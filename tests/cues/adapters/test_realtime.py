@@ -494,14 +494,25 @@ def test_a_tool_that_ends_while_a_barge_in_is_being_sent_asks_for_no_answer():
     assert run_virtually(go) == ["conversation.item.truncate", "conversation.item.create"]
 
 
-def test_a_program_that_hears_the_user_itself_asks_itself_for_the_answer():
+@pytest.mark.parametrize(
+    ("session", "server_hears"),
+    [
+        ({"audio": {"input": {"turn_detection": None}}}, False),
+        ({"turn_detection": None}, False),
+        ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, True),
+    ],
+)
+def test_a_program_that_hears_the_user_itself_asks_itself_for_the_answer(session, server_hears):
     """Push to talk: the server tells nothing of the user's words."""
 
     async def script(voice, clock, sent):
-        await feed(voice, CALL)
+        await feed(voice, [*CALL, {"type": "session.updated", "session": session}])
         await voice.barge_in()
         await voice.result(NAMED["item"]["call_id"], "ok")
-        assert [event["type"] for _, event in sent] == ["conversation.item.create"]
+        asked = [event["type"] for _, event in sent]
+        assert asked == ["conversation.item.create"] + ["response.create"] * server_hears
+        if server_hears:  # a noise that it did not take for words
+            return
         await feed(voice, server_events("begin", "r2", "r2"))  # the answer that the program asks for
         await feed(voice, server_events("call", "b", "r2"))
         await feed(voice, server_events("end", "r2", "r2"))
