@@ -58,6 +58,7 @@ class CallCues:
             case InvalidToolCall():
                 return self._invalid(event)
             case ToolResult():
+                self._calls.has_invalid = False  # told why; some pipelines give no `Finish` before it
                 call = self._calls.end(event.tool_call_id, event.tool_name, event.index)
                 return self._ended(call, event, event.is_error)
             case TaskStatus(status="working"):

@@ -283,11 +283,13 @@ def test_after_a_call_that_is_refused_the_next_answer_is_awaited(endpoint, name)
         assert not line.pass_s(10.0).any()
 
 
-def test_an_answer_after_a_refused_call_is_none_that_announces_calls():
+@pytest.mark.parametrize("text", ["I cannot.", ""])
+@pytest.mark.parametrize("between", [(Finish("stop"),), (result(is_error=True),)], ids=["finish", "result"])
+def test_an_answer_after_a_refused_call_is_none_that_announces_calls(text, between):
     line = Line()
     line.handle(*(replace(event, from_text=True) for event in call()))
-    line.handle(InvalidToolCall("read_file", "1", 0, "schema", "path is missing"), Finish("stop"))
-    line.handle(TextDelta("I cannot."), Finish("stop"))
+    line.handle(InvalidToolCall("read_file", "1", 0, "schema", "path is missing"), *between)
+    line.handle(*([TextDelta(text)] if text else []), Finish("stop"))
     line.pass_s(0.5)
     assert not line.pass_s(10.0).any()
 
