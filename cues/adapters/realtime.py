@@ -148,8 +148,10 @@ class RealtimeCues(PacedWriter):
             self._asking.user_speaks()
         await self._cut()
 
-    async def _cut(self) -> None:
-        self._cut_responses += {self._asking.active or "", self._response_id} - {""}
+    async def _cut(self, *, goes_on: bool = False) -> None:
+        """Cut what is spoken, and all of the response that is under way, unless the server lets it go on."""
+        if not goes_on:
+            self._cut_responses += {self._asking.active or "", self._response_id} - {""}
         cuts = self.unheard_items()
         self._paced.interrupt(_FADE_MS)
         self._n_pushed = self._paced.n_spoken + self._paced.pacer.queued_samples  # the fade is heard, too
@@ -185,7 +187,7 @@ class RealtimeCues(PacedWriter):
                     self.router.written()
                 return
             case Interrupted():
-                await self._cut()
+                await self._cut(goes_on=(self._detection or {}).get("interrupt_response") is False)
                 return
         self.router.handle(told)
 
@@ -229,7 +231,8 @@ def _detection_of(session: Mapping[str, Any], so_far: Mapping[str, Any] | None) 
     """The settings of a session's detector of words, in today's place and the beta's; None if it has none."""
     for part in (fields_of(fields_of(session.get("audio")).get("input")), session):
         if "turn_detection" in part:
-            return fields_of(part["turn_detection"]) or None
+            detection = fields_of(part["turn_detection"])
+            return detection if detection and detection.get("type", "") is not None else None  # xAI has a null there
     return so_far
 
 

@@ -140,11 +140,12 @@ def _offset(gain_db: float) -> str:
 def _sounds(cue: Cue, speech: Samples, phone: Samples, rate: int) -> dict[str, Any]:
     onset_s = min(_CUE_AT_S, len(speech) / rate / 2)
     mixed = over_speech([cue], speech, rate, first_at_s=onset_s)
+    change = _change(speech, mixed)
     return {
         "alone": pcm_text(cue.samples),
         "loop": cue.loop,
-        "onsetS": onset_s,
-        "speech": _change(speech, mixed),
+        "onsetS": change["at"] / rate if cue.phrases else onset_s,  # phrases follow the words
+        "speech": change,
         "phone": _change(phone, over_telephone(mixed, rate)),
     }
 

@@ -58,7 +58,7 @@ class CallCues:
             case InvalidToolCall():
                 return self._invalid(event)
             case ToolResult():
-                self._calls.has_invalid = False  # told why; some pipelines give no `Finish` before it
+                self._calls.refused.clear()  # some pipelines give no `Finish` before the result
                 call = self._calls.end(event.tool_call_id, event.tool_name, event.index)
                 return self._ended(call, event, event.is_error)
             case TaskStatus(status="working"):
@@ -112,9 +112,10 @@ class CallCues:
         return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
-        self._calls.in_answer = self._calls.has_invalid = True
+        self._calls.in_answer = True
         place = event.tool_call_id, event.tool_name, event.index
         call = self._calls.find_invalid(*place) or self._calls.begin(*place)
+        self._calls.refused += [call] if call is not None else []
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
         return self._cannot_run(call, event, cue)
 

@@ -218,15 +218,15 @@ class CueRouter:
         self._player.drop(words_in_s=self._silence.voice_left_s(now_s))
 
     def _finished(self, reason: str) -> None:
-        complete = [call for call in self._calls.awaited if call.is_complete and not call.is_task]
+        ends = [call for call in self._calls.awaited if call.is_complete and not call.is_task] + self._calls.refused
         # A sound that began before the last call was complete does not show that the server ran it.
         sounds = self._waiting.onset not in (None, self._sounded_from)
-        by_server = (self._turn.has_text or sounds) and not (complete and all(call.from_text for call in complete))
-        is_ours = (bool(complete) or self._calls.has_invalid) and not (ended_early(reason) or by_server)
+        by_server = (self._turn.has_text or sounds) and not all(call.from_text for call in ends)
+        is_ours = bool(ends) and not (ended_early(reason) or by_server)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
             is_ours = self.waits or (self._calls.in_answer and not ended_early(reason))
-        self._calls.in_answer = self._calls.has_invalid = False
+        self._calls.end_answer()
         # "stop" announces calls, too, if the answer ends with complete ones.
         if is_ours or reason in CHAT_CALLS:
             if self.waits:

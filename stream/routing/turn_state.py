@@ -38,12 +38,13 @@ class CallUnderWay:
 class CallsUnderWay:
     """Calls in the order of their starts, known by id; by name and index, or by name, if they have no id.
 
-    `in_answer` says whether the answer that is read has one of the client's, `has_invalid` whether it has one that a
-    validator has refused: whoever refuses it tells the model why.
+    `in_answer` says whether the answer that is read has one of the client's; `refused` are those of it that cannot run:
+    whoever has refused them tells the model why.
     """
 
     def __init__(self) -> None:
-        self.in_answer = self.has_invalid = False
+        self.in_answer = False
+        self.refused: list[CallUnderWay] = []
         self._calls: list[CallUnderWay] = []
         self._given_up: deque[CallUnderWay] = deque(maxlen=64)
 
@@ -116,12 +117,17 @@ class CallsUnderWay:
 
     def clear(self, *, tasks: bool = True) -> None:
         """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""
-        self.in_answer = self.has_invalid = False
+        self.end_answer()
         kept = [call for call in self._calls if call.is_task and not tasks]
         for call in self._calls:
             call.is_over = call not in kept
         self._given_up.extend(call for call in self._calls if call.is_settled and call not in kept)
         self._calls[:] = kept
+
+    def end_answer(self) -> None:
+        """Forget which calls are those of the answer that is read."""
+        self.in_answer = False
+        self.refused.clear()
 
     def give_up(self) -> None:
         """Settle all calls under way: their late results make no sound."""

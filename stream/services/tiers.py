@@ -181,16 +181,19 @@ class KeywordClassifier:
     def classify_requests(self, question: str) -> list[str]:
         """The tiers of the question as a whole and of each of its requests; general only if there is no other."""
         names = dict.fromkeys(map(self._tier_of, (question, *_several(question))))
+        names |= dict.fromkeys(self._first(said) for _, said in sentences(question))  # polite phrases may be keywords
         return [name for name in names if name != GENERAL] or [GENERAL]
 
     def _tier_of(self, question: str) -> str:
-        for asked, said in sentences(question):
-            fitting = (name for name, keywords in self._tiers if keywords.search(asked) or keywords.search(said))
-            name = next(fitting, GENERAL)
-            if name != GENERAL:
+        for asked, _ in sentences(question):
+            if (name := self._first(asked)) != GENERAL:
                 return name
         name = learned_tier(question)
         return name if name in self._learned else GENERAL
+
+    def _first(self, sentence: str) -> str:
+        """The first tier with a matching keyword."""
+        return next((name for name, keywords in self._tiers if keywords.search(sentence)), GENERAL)
 
 
 class ToolTiers(Wrapper):

@@ -181,6 +181,21 @@ def test_audio_of_an_interrupted_answer_is_dropped_though_all_before_it_was_hear
     assert cut["audio_end_ms"] == pytest.approx(1000 * n_heard / RATE, abs=1)
 
 
+@pytest.mark.parametrize("interrupts", [True, False])
+def test_a_noise_before_an_answer_that_the_server_lets_go_on_silences_none_of_it(interrupts):
+    detection = {"type": "server_vad", "interrupt_response": interrupts}
+
+    async def script(voice, clock, sent):
+        await voice.feed({"type": "session.updated", "session": {"audio": {"input": {"turn_detection": detection}}}})
+        await feed(voice, SPOKEN[2 : BEGUN[0]])
+        await voice.feed(SPEECH_STARTED)
+        await feed(voice, SPOKEN[BEGUN[0] :])
+        await asyncio.sleep(5.0)
+
+    heard = converse(script, rules=CueRules(working=None))[0].signal()
+    assert (np.count_nonzero(heard) > 0.8 * len(VOICE)) == (not interrupts)
+
+
 def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
     async def script(voice, clock, sent):
         await feed(voice, SPOKEN)
@@ -499,6 +514,7 @@ def test_a_tool_that_ends_while_a_barge_in_is_being_sent_asks_for_no_answer():
     [
         ({"audio": {"input": {"turn_detection": None}}}, False),
         ({"turn_detection": None}, False),
+        ({"turn_detection": {"type": None}}, False),
         ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, True),
     ],
 )

@@ -167,6 +167,12 @@ def test_cues_are_brought_to_the_same_loudness_and_none_beyond_full_scale(lufs):
         assert cues.measure(leveled).m100_max_lufs == pytest.approx(lufs, abs=0.01)
 
 
+def test_the_mark_of_phrases_is_where_they_begin():
+    page = board_page([Set("mine", {"error": spoken("error")}, {})], SPEECH, 24000)
+    (sound,) = (card[0] for card in sounds_of(page)["cards"])
+    assert len(SPEECH) / 24000 - 0.05 <= sound["onsetS"] <= len(SPEECH) / 24000 + 0.3
+
+
 def test_phrases_are_as_loud_over_speech_as_their_cue_alone():
     words = spoken("error")
     softer = at_loudness(words, cues.measure(words.samples).m100_max_lufs - 20.0)

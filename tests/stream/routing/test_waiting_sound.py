@@ -283,6 +283,16 @@ def test_after_a_call_that_is_refused_the_next_answer_is_awaited(endpoint, name)
         assert not line.pass_s(10.0).any()
 
 
+@pytest.mark.parametrize("from_text", [True, False])
+def test_words_behind_a_refused_call_are_the_answer_only_if_it_was_not_written_as_text(from_text):
+    line = Line()
+    line.handle(*(replace(event, from_text=from_text) for event in call()[:1]))
+    line.handle(InvalidToolCall("read_file", "1", 0, "schema", "path is missing"))
+    line.handle(TextDelta("Let me see."), Finish("stop"))
+    line.pass_s(1.0)
+    assert line.pass_s(6.0).any() == from_text
+
+
 @pytest.mark.parametrize("text", ["I cannot.", ""])
 @pytest.mark.parametrize("between", [(Finish("stop"),), (result(is_error=True),)], ids=["finish", "result"])
 def test_an_answer_after_a_refused_call_is_none_that_announces_calls(text, between):

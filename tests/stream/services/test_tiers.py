@@ -237,11 +237,11 @@ def test_a_custom_tool_is_offered_where_it_is_asked_for(question, name):
     "question",
     ["Remind me to call mom", "Could you remind me to call mom?", "Remember that I like tea", "Set a reminder for six"],
 )
-def test_a_keyword_may_be_a_polite_phrase(question):
+def test_a_keyword_may_be_a_polite_phrase_and_takes_nothing_from_the_rest(question):
     mine = stream.services.Tier(name="mine", tools=["add_note"], keywords=["remind", "reminder", "remember"])
-    assert chosen(question, [tool("add_note"), tool("send_mail")], tiers=[mine, *stream.services.load_tiers()]) == [
-        "add_note"
-    ]
+    tools, tiers = [tool("add_note"), tool("get_time")], [mine, *stream.services.load_tiers()]
+    assert chosen(question, tools, tiers=tiers) == ["add_note"]
+    assert chosen(f"{question}. What time is it?", tools, tiers=tiers) == ["add_note", "get_time"]
 
 
 @pytest.mark.parametrize(
