@@ -4,6 +4,7 @@ Tested with openai-agents 0.24.
 """
 
 import re
+from collections import deque
 from collections.abc import AsyncIterable, Callable
 from typing import Any
 
@@ -16,7 +17,8 @@ from stream.events import Event, Finish, InvalidToolCall, StreamFailed, ToolCall
 
 AGENTS = require("agents")
 
-from agents.realtime import RealtimePlaybackTracker  # noqa: E402  (report a missing package first)
+from agents import Handoff  # noqa: E402  (report a missing package first)
+from agents.realtime import RealtimePlaybackTracker  # noqa: E402
 from agents.realtime.model import RealtimePlaybackState  # noqa: E402
 
 __all__ = ["AgentCues", "is_failure", "result_of"]
@@ -59,6 +61,7 @@ class AgentCues(RealtimeCues):
     ) -> None:
         super().__init__(write, None, **options)
         self._is_error = is_error
+        self._running: deque[str] = deque(maxlen=64)  # names of the calls that have no outcome yet
         self.playback_tracker = _HeardHere(self)
 
     async def listen(self, session: AsyncIterable[Any]) -> None:
@@ -69,15 +72,23 @@ class AgentCues(RealtimeCues):
     async def follow(self, event: Any) -> None:
         """Take one event of a session, for programs that iterate its events themselves."""
         if event.type == "raw_model_event" and event.data.type == "raw_server_event":
-            await self.feed(event.data.data)
+            told = await self.feed(event.data.data)
+            self._running += [end.tool_name for end in told if isinstance(end, ToolCallEnd) and end.status == "ok"]
         elif event.type == "tool_end":
-            self.router.handle(result_of(event.output, self._is_error, tool_name=event.tool.name))
-        elif event.type == "handoff":
-            self.router.handle(result_of("", self._is_error))
+            self._ended(event.output, event.tool.name)
+        elif event.type == "handoff":  # does not name its tool, which may have a name of the program's
+            own = {tool.name for tool in event.from_agent.tools}
+            wanted = [Handoff.default_tool_name(event.to_agent), *(name for name in self._running if name not in own)]
+            self._ended("", next((name for name in wanted if name in self._running), ""))
         elif event.type == "error":
             self._fail(event.error)
         elif event.type == "audio_interrupted":
             await self.barge_in()
+
+    def _ended(self, output: Any, tool_name: str) -> None:
+        if tool_name in self._running:
+            self._running.remove(tool_name)
+        self.router.handle(result_of(output, self._is_error, tool_name=tool_name))
 
     def _take_aside(self, events: list[Event]) -> list[Event]:
         """Take events of a response out of band in text: the SDK runs its calls, too, and asks for a spoken answer."""

@@ -225,7 +225,9 @@ class CueRouter:
         is_ours = bool(ends) and not (ended_early(reason) or by_server)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
-            is_ours = self.waits or (self._calls.in_answer and not ended_early(reason))
+            # Words behind a call and its outcome are the answer; a refused call has none yet.
+            has_calls = self._calls.refused or (self._calls.in_answer and not self._turn.has_text)
+            is_ours = self.waits or (bool(has_calls) and not ended_early(reason))
         self._calls.end_answer()
         # "stop" announces calls, too, if the answer ends with complete ones.
         if is_ours or reason in CHAT_CALLS:

@@ -283,6 +283,20 @@ def test_after_a_call_that_is_refused_the_next_answer_is_awaited(endpoint, name)
         assert not line.pass_s(10.0).any()
 
 
+@pytest.mark.parametrize(
+    "answer", [TextDelta("Sunny."), AudioDelta(bytes(960), "audio/pcm;rate=24000")], ids=["text", "voice"]
+)
+def test_words_behind_the_outcome_of_a_call_are_the_answer_where_one_finish_ends_both(answer):
+    line = Line(limits=Limits())
+    line.handle(*call(), result(), answer, Finish("turn_complete"))  # as Gemini Live tells it
+    for voice in np.split(np.append(steady_voice(1.0), np.zeros(70 * RATE, np.float32)), 71 * 50):
+        line.say(voice)
+        line.router.poll()
+        assert line.router.overdue() is None
+    assert line.router.is_over
+    assert line.working() == []
+
+
 @pytest.mark.parametrize("from_text", [True, False])
 def test_words_behind_a_refused_call_are_the_answer_only_if_it_was_not_written_as_text(from_text):
     line = Line()
