@@ -86,9 +86,12 @@ class AgentCues(RealtimeCues):
             await self.barge_in()
 
     def _ended(self, output: Any, tool_name: str) -> None:
+        self._forget(tool_name)
+        self.router.handle(result_of(output, self._is_error, tool_name=tool_name))
+
+    def _forget(self, tool_name: str) -> None:
         if tool_name in self._running:
             self._running.remove(tool_name)
-        self.router.handle(result_of(output, self._is_error, tool_name=tool_name))
 
     def _take_aside(self, events: list[Event]) -> list[Event]:
         """Take events of a response out of band in text: the SDK runs its calls, too, and asks for a spoken answer."""
@@ -102,6 +105,7 @@ class AgentCues(RealtimeCues):
         """Take an error of the session; the server's own errors come as raw events."""
         text = str(error.get("message", "")) if isinstance(error, dict) else ""
         if unknown := re.fullmatch(r"Tool (.*) not found", text):
+            self._forget(unknown[1])
             self.router.handle(InvalidToolCall(unknown[1], "", 0, "unknown_tool", text))
             if not self.router.waits:
                 self.router.end_stream()  # the session asks for no answer

@@ -106,8 +106,9 @@ def test_each_of_a_tool_and_a_handoff_in_one_response_ends_its_own_call(handoff,
 
 
 @pytest.mark.parametrize("ends", [(UNKNOWN, LOOKED), (LOOKED, UNKNOWN)], ids=["told first", "told last"])
-def test_nothing_is_awaited_after_the_answer_to_a_tool_beside_an_unknown_one(ends):
-    assert answered(calls("nope", "look"), ends).is_over
+@pytest.mark.parametrize("names", [("nope", "look"), ("nope", "look", "pass_on")])
+def test_nothing_is_awaited_after_the_answer_to_a_tool_beside_an_unknown_one(ends, names):
+    assert answered(calls(*names), (*ends, *[HANDOFF] * (len(names) - 2))).is_over
 
 
 def answered(call, ends):
