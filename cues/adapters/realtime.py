@@ -95,6 +95,7 @@ class RealtimeCues(PacedWriter):
             self._detection = _detection_of(session, self._detection)
         self._asking.note(kind, fields)  # at once: a barge-in waits for the socket, and a tool may end meanwhile
         is_answered = self._detection is not None and self._detection.get("create_response") is not False  # unasked
+        is_answered = is_answered and not self._asking.has_response  # which goes on, and no other follows
         is_question = kind == "response.created" or (kind == "input_audio_buffer.speech_stopped" and is_answered)
         if is_question and self.router.phase == "done":
             self.router.begin_turn()

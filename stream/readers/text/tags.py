@@ -39,7 +39,7 @@ PREFIX = Run(
 )
 SUFFIX = Run(rf"(?::{_NAME})?", r":[\w.\-]{0,16}")
 _SIGNS = r"[<>\[\]{}|]{1,3}"
-_OTHER = r"(?!<(?:[|/]|[A-Za-z]))"  # a token or a tag behind a bracket is no separator
+_OTHER = r"(?![<>\[\]{}|]{0,2}<(?:[|/]|[A-Za-z]))"  # a token or a tag behind brackets is no separator
 SEPARATOR_RUN = Run(
     rf"{_OTHER}{_SIGNS}[A-Za-z0-9_\-]{{1,16}}{_SIGNS}\[\s{{0,8}}",
     rf"{_OTHER}{_SIGNS}(?:[A-Za-z0-9_\-]{{1,16}}(?:{_SIGNS}\s{{0,8}})?)?",

@@ -196,6 +196,22 @@ def test_a_noise_before_an_answer_that_the_server_lets_go_on_silences_none_of_it
     assert (np.count_nonzero(heard) > 0.8 * len(VOICE)) == (not interrupts)
 
 
+def test_words_while_the_server_lets_a_response_go_on_begin_no_turn():
+    detection = {"type": "server_vad", "interrupt_response": False}
+
+    async def script(voice, clock, sent):
+        await voice.feed({"type": "session.updated", "session": {"audio": {"input": {"turn_detection": detection}}}})
+        await feed(voice, SPOKEN[2 : BEGUN[2]])
+        await asyncio.sleep(0.2)
+        await voice.feed(SPEECH_STARTED)
+        await voice.feed({**SPEECH_STARTED, "type": "input_audio_buffer.speech_stopped"})
+        await feed(voice, SPOKEN[BEGUN[2] :])
+        await asyncio.sleep(70.0)
+
+    _, voice, _ = converse(script)
+    assert list(voice.router.spans) == []
+
+
 def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
     async def script(voice, clock, sent):
         await feed(voice, SPOKEN)

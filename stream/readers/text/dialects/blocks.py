@@ -138,7 +138,9 @@ _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
 _OPENING_LINE = Shape(Run(r"[^`\n]{0,80}"), (["\n"], ["`"]))
 _BEHIND_WORDS = Shape(Run(r"[A-Za-z{.][^`\n]{0,80}"), "\n")
-_TOKEN = Shape((["<|"], ["<｜"], ["</s>"], ["<end_of_turn>"], ["<tool_call"], ["[TOOL_CALLS]"]))
+_TOKENS = ("<|", "<｜", "</s>", "<end_of_turn>", "<turn|>", "</think>", "<tool_call", "<function_call", "<function=",
+           "<invoke ", "<minimax:", "<start_function_call>", "[TOOL_CALLS]", "[TOOL_REQUEST]")  # fmt: skip
+_TOKEN = Shape(tuple([token] for token in _TOKENS))
 _LONGEST_CLOSING_LINE = 200
 _LONGEST_FENCE = 64
 
