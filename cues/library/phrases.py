@@ -1,7 +1,6 @@
 """Cues that are speech: phrases, made beforehand, of which one sounds each time, in turn."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +25,14 @@ def phrase(name: str, samples: NDArray[np.float32], sample_rate: int, *, target_
 
 
 def spoken_cue(name: str, phrases: Sequence[Cue], *, loop: bool) -> Cue:
-    """A cue of phrases at one rate; in a loop, each is followed by a pause of 6 s.
-
-    Its levels are those of the loudest phrase, but `missed_lu`: that of the one that lacks most.
-    """
+    """A cue of phrases at one rate; in a loop, each is followed by a pause of 6 s."""
     rate, pause = phrases[0].sample_rate, np.zeros(ms_to_samples(_PAUSE_MS if loop else 0.0, phrases[0].sample_rate))
     padded = [Cue(name=name, samples=np.append(cue.samples, pause), sample_rate=rate) for cue in phrases]
-    levels = [cue.measured for cue in phrases if cue.measured]
-    missed_lu = min((one.missed_lu for one in levels if one.missed_lu is not None), default=None)
     return Cue(
         name=name,
         samples=np.concatenate([cue.samples for cue in padded]),
         sample_rate=rate,
-        measured=replace(max(levels, key=lambda one: one.m100_max_lufs), missed_lu=missed_lu),
+        measured=max((cue.measured for cue in phrases if cue.measured), key=lambda found: found.m100_max_lufs),
         loop=loop,
         phrases=tuple(padded),
     )
