@@ -77,7 +77,7 @@ class RealtimeCues(PacedWriter):
         self._detection: Mapping[str, Any] | None = {}  # the server's detector of the user's words; None if it has none
         self._asking, self._asides = Asking(), Asides(options["tools"])
         self._response_id = ""  # of the latest audio; another response may end meanwhile, as one out of band
-        self._cut_responses: deque[str] = deque(maxlen=64)
+        self._cut_responses: deque[str] = deque(maxlen=64)  # their ids: what comes of them later is dropped
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
@@ -94,9 +94,7 @@ class RealtimeCues(PacedWriter):
         if session := fields_of(fields.get("session")):
             self._detection = _detection_of(session, self._detection)
         self._asking.note(kind, fields)  # at once: a barge-in waits for the socket, and a tool may end meanwhile
-        is_answered = self._detection is not None and self._detection.get("create_response") is not False  # unasked
-        is_answered = is_answered and not self._asking.has_response  # which goes on, and no other follows
-        is_question = kind == "response.created" or (kind == "input_audio_buffer.speech_stopped" and is_answered)
+        is_question = kind == "response.created" or (kind == "input_audio_buffer.speech_stopped" and self._is_answered)
         if is_question and self.router.phase == "done":
             self.router.begin_turn()
         events = self._reader.feed(fields)
@@ -135,6 +133,12 @@ class RealtimeCues(PacedWriter):
         """End the wait if nobody asks: all calls were malformed, or their outputs want no answer."""
         if self._send is not None and not (self._asking.expects_response or self.router.waits):
             self.router.end_stream()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the server answers at the end of the user's words, unasked; not while a response goes on."""
+        creates = self._detection is not None and self._detection.get("create_response") is not False
+        return creates and not self._asking.has_response
 
     async def _ask_if_due(self) -> None:
         if self._send is not None and self._asking.is_due():

@@ -43,8 +43,8 @@ class Pacer:
 
     On underrun, speech fades out over 10 ms; it fades in over 5 ms when it resumes. Without a cue, a last frame fades
     it out, which is due when half a frame is left to hear; if `due` is called too late for it, the speech is cut off.
-    After the last sound, a frame brings what the mixer's limiter has delayed.
-    `interrupt` fades it out even if no more of it is queued.
+    `interrupt` fades it out even if no more of it is queued. Before the output stops, a frame brings what the mixer's
+    limiter has delayed.
 
     The lead adapts to your loop. A call of `due` that comes after the released frames ran out, while more were queued,
     makes it one frame longer; `cues.pacing.jitter_buffer` describes when it shrinks. The lead changes when frames are

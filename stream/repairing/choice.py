@@ -2,7 +2,7 @@
 
 import logging
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +121,8 @@ class Choice:
         for event in events:  # a copy of it may stand beside it, as a structured call
             if isinstance(event, ToolCallEnd) and event.from_text and self._fault(event) == NOT_OFFERED:
                 self._dropped.drop(event)
-        fragments = passing = self._fragments(calls, events)
+        given = [calls] if isinstance(calls, Mapping) else listed(calls)
+        fragments = passing = self._fragments(given, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
             self._passing |= begun
@@ -157,7 +158,6 @@ class Choice:
         found += fragments
         self._number(late + found)
         is_a_result = delta.get("role") == "tool"
-        given = [calls] if isinstance(calls, Mapping) else listed(calls)
         is_same = not calls or (len(given) == len(passing) == 1 and passing[0]["tool_calls"] == given)
         is_same &= not new_calls and thought == own[1] and said == ("" if is_a_result else _text_of(content))
         last = self._reason(reason)
@@ -189,9 +189,9 @@ class Choice:
             if ordinal is not None:
                 self._indices[ordinal] = index
 
-    def _fragments(self, calls: Any, events: list[Event]) -> list[dict[str, Any]]:
+    def _fragments(self, given: Sequence[Any], events: list[Event]) -> list[dict[str, Any]]:
         """The fragments of structured calls that pass, each as a delta."""
-        if not calls:
+        if not given:
             return []
         for kept in (self._fragmented, self._passing, self._custom, self._indices):
             if len(kept) > MOST_KEPT:
@@ -204,7 +204,6 @@ class Choice:
             if isinstance(event, ToolCallEnd)
         }
         ended = ChainMap(ends, self.reader.waiting_ends)
-        given = [calls] if isinstance(calls, Mapping) else listed(calls)
         passing = (self._fragment(came, starts, ended) for came in given if isinstance(came, dict))
         found = [fragment for fragment in passing if fragment is not None]
         for known in (self._fragmented.get(_index_of(came)) for came in given if isinstance(came, dict)):

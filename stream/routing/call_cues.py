@@ -115,7 +115,8 @@ class CallCues:
         self._calls.in_answer = True
         place = event.tool_call_id, event.tool_name, event.index
         call = self._calls.find_invalid(*place) or self._calls.begin(*place)
-        self._calls.refused += [call] if call is not None else []
+        if call is not None:
+            self._calls.refused.append(call)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
         return self._cannot_run(call, event, cue)
 

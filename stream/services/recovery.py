@@ -188,16 +188,16 @@ class Recovery(Wrapper):
                     yield earlier
                 held.clear()
                 yield event
-        if not (answer.is_missing and self._retry):
-            for earlier in held:
-                yield earlier
-        else:
+        if answer.is_missing and self._retry:
             direct, said = with_guidance([*messages, *added], DIRECT_ANSWER), Answer(first_index=n_calls)
             async with aclosing(self._source.chat(direct, **with_known(fields, runner.tools))) as events:
                 async for event in events:
                     yield said.take(event)
             for call in said.calls:  # the model tells of them in place of an answer
                 yield not_run(call, "it was asked for an answer without tools")
+        else:
+            for earlier in held:
+                yield earlier
 
 
 def _has_results(messages: Sequence[Message]) -> bool:

@@ -138,9 +138,6 @@ _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
 _OPENING_LINE = Shape(Run(r"[^`\n]{0,80}"), (["\n"], ["`"]))
 _BEHIND_WORDS = Shape(Run(r"[A-Za-z{.][^`\n]{0,80}"), "\n")
-_TOKENS = ("<|", "<｜", "</s>", "<end_of_turn>", "<turn|>", "</think>", "<tool_call", "<function_call", "<function=",
-           "<invoke ", "<minimax:", "<start_function_call>", "[TOOL_CALLS]", "[TOOL_REQUEST]")  # fmt: skip
-_TOKEN = Shape(tuple([token] for token in _TOKENS))
 _LONGEST_CLOSING_LINE = 200
 _LONGEST_FENCE = 64
 
@@ -239,17 +236,17 @@ def _read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def to_end_of_fence(parser: Parser, fence: str, *, spoken: bool = True, before: str = r"[ \t]{0,16}") -> Reading[None]:
-    """Pass, or drop, text up to the line that closes the fence, or to a token right behind what closes it."""
-    mark = re.compile(rf"{before}{fence}{fence[0]}*[ \t\r]*")
-    closing = re.compile(rf"{mark.pattern}\n?")
+    """Pass, or drop, text up to the line that closes the fence, or to a marker right behind what closes it."""
+    closing = re.compile(rf"{before}{fence}{fence[0]}*[ \t\r]*")
     line, pass_on = "", parser.pass_text if spoken else parser.take
     while True:
         end = parser.buffer.find("\n", parser.position) + 1
         piece = parser.buffer[parser.position : end or len(parser.buffer)]
-        closer = mark.match(line + piece) if len(line) <= _LONGEST_CLOSING_LINE else None
+        closer = closing.match(line + piece) if len(line) <= _LONGEST_CLOSING_LINE else None
         if closer and 0 <= (size := closer.end() - len(line)) < len(piece) and piece[size] in "<[":
             pass_on(size)
-            if (yield from parser.test(_TOKEN)):
+            row, _ = yield from parser.dispatcher.row_here()
+            if row is not None and not row.weak:
                 parser.line.fresh, parser.line.odd_ticks = True, False
                 return
             line = closer.group() + parser.buffer[parser.position]
@@ -258,7 +255,7 @@ def to_end_of_fence(parser: Parser, fence: str, *, spoken: bool = True, before: 
         pass_on(len(piece))
         line += piece[:_LONGEST_CLOSING_LINE]
         if end:
-            if closing.fullmatch(line):
+            if closing.fullmatch(line.removesuffix("\n")):
                 return
             line = ""
         else:
