@@ -88,6 +88,6 @@ def command(
 
 def _over_telephone(cue: Cue) -> Cue:
     """A cue as a telephone carries it."""
-    x = over_telephone(cue.samples, cue.sample_rate)
+    x = over_telephone(cue.samples, cue.sample_rate, loop=cue.loop and not cue.phrases)
     levels, phrases = measure(x, RATE_HZ), tuple(map(_over_telephone, cue.phrases))
     return Cue(name=cue.name, samples=x, sample_rate=RATE_HZ, measured=levels, loop=cue.loop, phrases=phrases)

@@ -18,7 +18,7 @@ from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
 from cues.library.phrases import SPEECH_LU
-from cues.library.shaping import LOOP_PERIOD_MS, with_soft_edges
+from cues.library.shaping import AT_CEILING_DB, CEILING_DBTP, LOOP_PERIOD_MS, with_soft_edges
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 from cues.units import ms_to_samples
 
@@ -222,15 +222,21 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: Exit
 
 def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:
     """Entry of an exported cue in `pack.toml`, with its files' names; loading it gives the same sound."""
-    assert cue.measured is not None
-    says, lu = "", cue.measured.m100_max_lufs - bank.speech_lufs
-    if abs(lu - (SPEECH_LU if cue.phrases else usual_lu(cue.name))) > _SAME_LU:
-        says += f", target_lu = {min(max(lu, -40.0), 10.0):.2f}" if cue.phrases else ", normalize = false"
+    usual_lufs = bank.speech_lufs + (SPEECH_LU if cue.phrases else usual_lu(cue.name))
+    says = "" if all(_comes_back(one, usual_lufs) for one in cue.phrases or (cue,)) else ", normalize = false"
     if cue.loop != usually_loops(cue.name) or (cue.loop and not cue.phrases and not _has_usual_period(cue)):
         says += f", loop = {str(cue.loop).lower()}"
     if cue.phrases:
         return f"{{ phrases = [{', '.join(map(_text, names))}]{says} }}"
     return f"{{ file = {_text(names[0])}{says} }}" if says else _text(names[0])
+
+
+def _comes_back(cue: Cue, usual_lufs: float) -> bool:
+    """Whether a cue has the usual level, or the ceiling keeps it lower, so that its file needs no setting."""
+    if cue.measured is None:
+        return False
+    above_lu = cue.measured.m100_max_lufs - usual_lufs
+    return abs(above_lu) <= _SAME_LU or (above_lu < 0.0 and cue.measured.true_peak_dbtp > CEILING_DBTP - AT_CEILING_DB)
 
 
 def _has_usual_period(cue: Cue) -> bool:

@@ -12,7 +12,7 @@ from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Found, Problem, as_problems, sound_problems, wearing
 from cues.library.pack import PACK_FILE, Override, Pack, read_pack
 from cues.library.phrases import SPEECH_LU
-from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB, Loop
+from cues.library.shaping import AT_CEILING_DB, CEILING_DBTP, MAX_GAIN_DB, Loop
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
@@ -20,7 +20,6 @@ __all__ = ["Problem", "check_cue", "check_override", "check_pack"]
 
 _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU, _FAR_BELOW_LU, _LEVEL_LU = -1.5, -25.0, 1.0
-_AT_CEILING_DB = 0.1
 _ANY_FIX = "correct the entry; cues new-pack makes a pack that shows every setting"
 
 
@@ -96,7 +95,9 @@ def _unused(pack: Pack, at_fault: Collection[str]) -> Iterator[Problem]:
 def _level(cue: Cue, override: Override) -> Found | None:
     """The problem of a cue that is too loud or too quiet against speech, or that the gain limit keeps too quiet."""
     assert cue.measured is not None
-    level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
+    levels = [one.measured for one in (cue, *cue.phrases) if one.measured]
+    quietest = min(levels, key=lambda one: (one.missed_lu or 0.0, one.m100_max_lufs))
+    level_lu = quietest.m100_max_lufs - _SPEECH_LUFS
     says = f"{level_lu:+.1f} LU against the speech"
     settings = "gain_db or target_lu" if override.normalize else "gain_db"
     if level_lu > _ABOVE_SPEECH_LU and not cue.phrases:
@@ -107,8 +108,9 @@ def _level(cue: Cue, override: Override) -> Found | None:
         return None
     usual = SPEECH_LU if cue.phrases else usual_lu(cue.name)
     wanted_lu = (usual if override.target_lu is None else override.target_lu) + override.gain_db
-    message = f"too quiet: {says}" + (f" instead of {wanted_lu:g}" if missed else f"; {_FAR_BELOW_LU:g} is audible")
-    if cue.measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB:
+    what = "too quiet" if quietest is cue.measured else "a phrase is too quiet"
+    message = f"{what}: {says}" + (f" instead of {wanted_lu:g}" if missed else f"; {_FAR_BELOW_LU:g} is audible")
+    if quietest.true_peak_dbtp > CEILING_DBTP - AT_CEILING_DB:
         return "too_quiet", message, f"compress its peaks: they reach the ceiling of {CEILING_DBTP:g} dBTP first"
     more = f"export it louder: the bank adds at most {MAX_GAIN_DB:g} dB" if missed else f"raise {settings}"
     return "too_quiet", message, more

@@ -274,7 +274,9 @@ def _override(folder: Path, where: str, name: str, value: object, faults: list[P
             continue
         with _noting(faults, ""):
             given, at = table[key], f"{where}.{key}"
-            if "file" not in table and (key in FIELDS_OF_FILES or (key == "loop" and isinstance(given, dict))):
+            of_phrases = key == "normalize" and "phrases" in table
+            of_a_file = key in FIELDS_OF_FILES or (key == "loop" and isinstance(given, dict))
+            if "file" not in table and of_a_file and not of_phrases:
                 raise PackError(f"{at} is {given!r}; it is for files", fix="delete it, or give the cue a file")
             read = _FILES_OF.get(key)
             settings[key] = read(folder, given, at) if read else FIELDS[key](given, at)

@@ -12,6 +12,7 @@ from cues.signal.fades import MIN_FADE_MS, raised_cosine
 from cues.units import db_to_gain, ms_to_samples
 
 __all__ = [
+    "AT_CEILING_DB",
     "CEILING_DBTP",
     "LOOP_PERIOD_MS",
     "MAX_GAIN_DB",
@@ -25,6 +26,8 @@ __all__ = [
 
 CEILING_DBTP = -3.0
 """Highest true peak of a cue (dBTP)."""
+AT_CEILING_DB = 0.1
+"""A true peak less than this below the ceiling has been kept there by it."""
 MAX_GAIN_DB = 20.0
 """Largest gain towards the target (dB): more would raise noise. Attenuation has no limit."""
 SILENCE_LUFS = -70.0

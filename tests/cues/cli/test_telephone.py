@@ -25,7 +25,7 @@ def test_the_cues_over_the_telephone_are_a_folder_of_files_at_8_khz(run, tmp_pat
     for name, cue in bank.items():
         samples, rate = soundfile.read(tmp_path / "narrow" / f"{name}.wav", dtype="float32")
         assert rate == 8000
-        np.testing.assert_allclose(samples, over_telephone(cue.samples, 24000), atol=1e-5)
+        np.testing.assert_allclose(samples, over_telephone(cue.samples, 24000, loop=cue.loop), atol=1e-5)
 
 
 def test_a_pack_over_the_telephone_keeps_its_rules_and_profiles(run, tmp_path):

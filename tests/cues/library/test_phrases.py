@@ -7,6 +7,7 @@ import soundfile
 import cues
 from cues.library.export import export_bank
 from cues.library.lint import check_pack
+from cues.meters.loudness import measure
 from cues.synthesis.voicelike import speak_voice_like
 
 RATE = 24000
@@ -69,6 +70,26 @@ def test_wrong_phrases_name_the_place_and_what_is_allowed(pack, sound, match):
     with pytest.raises(cues.PackError, match=match):
         cues.load_bank(written(pack, "working", sound))
     assert [problem.code for problem in check_pack(pack)] == ["pack"]
+
+
+@pytest.mark.parametrize("fault", ["a pop", "too quiet a file"])
+def test_one_phrase_that_lacks_its_level_is_told_of_and_comes_back_from_an_export_as_it_was(pack, fault):
+    samples, rate = soundfile.read(pack / "two.wav")
+    samples *= {"a pop": 0.03, "too quiet a file": 0.004}[fault] / np.abs(samples).max()
+    if fault == "a pop":
+        samples[len(samples) // 2] = 0.8  # of the microphone: the ceiling keeps the speech down
+    soundfile.write(pack / "two.wav", samples, rate, subtype="FLOAT")
+    bank = cues.load_bank(written(pack, "working"))
+    assert bank["working"].measured.missed_lu < -6.0
+    (problem,) = check_pack(pack)
+    heard_lu = measure(bank["working"].phrases[1].samples, rate).m100_max_lufs + 20.0
+    assert problem.code == "too_quiet"
+    assert problem.message.startswith(f"a phrase is too quiet: {heard_lu:+.1f} LU against the speech instead of 6")
+    export_bank(bank, pack / "out")
+    for before, after in zip(bank["working"].phrases, cues.load_bank(pack / "out")["working"].phrases, strict=True):
+        assert measure(after.samples, rate).m100_max_lufs == pytest.approx(
+            measure(before.samples, rate).m100_max_lufs, abs=0.1
+        )
 
 
 def test_a_mixer_plays_one_phrase_at_a_time_in_turn_and_only_in_silence(pack):
