@@ -6,12 +6,11 @@ import click
 
 from cues.cli import _options
 from cues.cli._records import bank_of, print_json
+from cues.cli._telephone import telephone_bank
 from cues.cli._terminal import harmless
-from cues.cue import Cue
 from cues.library.audiofile import FORMATS, default_subtype
 from cues.library.export import PLAYERS, export_bank, export_for_player
-from cues.meters.loudness import measure
-from cues.meters.telephone import RATE_HZ, over_telephone
+from cues.meters.telephone import RATE_HZ
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 __all__ = ["command"]
@@ -70,9 +69,9 @@ def command(
             raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="--subtype")
         if telephone and sample_rate:
             raise click.UsageError(f"--telephone has a rate of its own, {RATE_HZ} Hz")
-        bank = bank_of(pack, RATE_HZ if telephone else sample_rate or 24000)
-        if telephone:  # what it cuts off is in the cues of a wider band
-            bank |= {name: _over_telephone(cue) for name, cue in bank_of(pack, 24000).items()}
+        bank = bank_of(pack, sample_rate or 24000)
+        if telephone:
+            bank = telephone_bank(bank)
         export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
         parts = {"files": export.written, "kept": export.kept, "removed": export.removed}
@@ -84,10 +83,3 @@ def command(
         click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
     for path in export.removed:
         click.echo(f"removed: {harmless(str(path))}, of an earlier export")
-
-
-def _over_telephone(cue: Cue) -> Cue:
-    """A cue as a telephone carries it."""
-    x = over_telephone(cue.samples, cue.sample_rate, loop=cue.loop and not cue.phrases)
-    levels, phrases = measure(x, RATE_HZ), tuple(map(_over_telephone, cue.phrases))
-    return Cue(name=cue.name, samples=x, sample_rate=RATE_HZ, measured=levels, loop=cue.loop, phrases=phrases)

@@ -13,6 +13,7 @@ import cues
 from cues.cli import _options
 from cues.cli._minute import minute
 from cues.cli._records import bank_of, source_of
+from cues.cli._telephone import telephone_bank
 from cues.cli._terminal import harmless
 from cues.files import explained
 from cues.meters.telephone import RATE_HZ, over_telephone
@@ -52,7 +53,7 @@ def command(
     speech, who = _speech(over, speaker)
 
     def make(reload: str) -> str:
-        bank = bank_of(packs[0], RATE_HZ) if packs else cues.load_bank("", sample_rate=RATE_HZ)
+        bank = telephone_bank(bank_of(packs[0]) if packs else cues.load_bank(""))
         answer = over_telephone(speech, _RATE_HZ)
         return board_page(
             _sets(packs), speech, _RATE_HZ, speaker=who, reload=reload, minute=minute(bank, answer[: 3 * RATE_HZ])

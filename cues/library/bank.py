@@ -88,7 +88,11 @@ class Bank(Mapping[str, Cue]):
 
     def __or__(self, cues: Mapping[str, Cue]) -> Bank:
         """The bank with more cues, which take the place of those of their names."""
-        bank = Bank({**self._cues, **cues}, sample_rate=self.sample_rate, speech_lufs=self.speech_lufs)
+        return self.with_cues({**self._cues, **cues}, sample_rate=self.sample_rate)
+
+    def with_cues(self, cues: Mapping[str, Cue], *, sample_rate: int) -> Bank:
+        """A bank of these cues, all at `sample_rate` (Hz), with the rules and the level of this one."""
+        bank = Bank(cues, sample_rate=sample_rate, speech_lufs=self.speech_lufs)
         bank.rules, bank.profiles, bank.pack_dir = self.rules, self.profiles, self.pack_dir
         return bank
 

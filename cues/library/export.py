@@ -18,7 +18,7 @@ from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
 from cues.library.phrases import SPEECH_LU
-from cues.library.shaping import AT_CEILING_DB, CEILING_DBTP, LOOP_PERIOD_MS, with_soft_edges
+from cues.library.shaping import AT_CEILING_DB, CEILING_DBTP, LOOP_PERIOD_MS, SILENCE_LUFS, with_soft_edges
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 from cues.units import ms_to_samples
 
@@ -118,11 +118,12 @@ def export_bank(
     are kept, and so is a `pack.toml` that was written or changed by hand, with the files that it names.
 
     `file_format` and `subtype` are a pair of `FORMATS`; the default subtype is 24 bits or Vorbis. Nothing is written if
-    they are unknown, a cue's name cannot be a file name, or `pictures` is set without matplotlib.
+    they are unknown, a cue is silent or its name cannot be a file name, or `pictures` is set without matplotlib.
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
     files = [file for name, cue in bank.items() for file in _files_of(name, cue).items()]
+    _check_levels(files)
     _check_names(stem for stem, _ in files)
     sounds = dict(files)
     if pictures:
@@ -146,16 +147,15 @@ def export_bank(
                     path = target / f"{name}.{file_format}"
                     _write_cue(cue, path, subtype, parts, pictures=pictures)
                     written.append(path)
-            kept = [path for path in mine if path.stem in sounds]
             if isinstance(bank, Bank) and named is None:
-                _write_pack(bank, target, {path.stem: path for path in (*kept, *written)}, parts)
+                _write_pack(bank, target, {path.stem: path for path in (*mine, *written)}, parts)
         removed = [path for path in before if path not in {*written, *mine}]
         for path in removed:
             path.unlink()
             if path.stem not in sounds:
                 for beside in (".json", ".png"):
                     path.with_suffix(beside).unlink(missing_ok=True)
-    return Export(written=tuple(written), kept=tuple(kept), removed=tuple(removed))
+    return Export(written=tuple(written), kept=tuple(mine), removed=tuple(removed))
 
 
 def _files_of(name: str, cue: Cue) -> dict[str, Cue]:
@@ -176,6 +176,14 @@ def _check_names(names: Iterable[str]) -> None:
         if (first := seen.get(name.casefold())) is not None:
             raise CueValueError(f"cue {name!r}: its file can replace that of {first!r}; {name}_2 would do")
         seen[name.casefold()] = name
+
+
+def _check_levels(files: Iterable[tuple[str, Cue]]) -> None:
+    """Raise for a cue that a pack would refuse as silent, such as one that a telephone does not carry."""
+    for name, cue in files:
+        if cue.measured is not None and cue.measured.m100_max_lufs < SILENCE_LUFS:
+            level = f"its loudest 100 ms have {cue.measured.m100_max_lufs:.1f} LUFS at {cue.sample_rate} Hz"
+            raise CueValueError(f"cue {name!r} is silent: {level}; more than {SILENCE_LUFS:g} are needed")
 
 
 def _write_cue(cue: Cue, path: Path, subtype: str, files: ExitStack, *, pictures: bool) -> None:
@@ -206,6 +214,7 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: Exit
         name: _entry(bank, cue, [files[stem].name for stem in _files_of(name, cue)]) for name, cue in bank.items()
     }
     plain = all(name in CATALOG and not entry.startswith("{") for name, entry in entries.items())
+    plain &= all(name in CATALOG for name in files)  # or else nothing says that a sound of the user's is no cue
     path = folder / PACK_FILE
     if plain and not (bank.rules or bank.profiles):
         parts.callback(path.unlink, missing_ok=True)

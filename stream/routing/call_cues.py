@@ -112,9 +112,10 @@ class CallCues:
         return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
-        self._calls.in_answer = True
         place = event.tool_call_id, event.tool_name, event.index
-        call = self._calls.find_invalid(*place) or self._calls.begin(*place)
+        call = self._calls.find_invalid(*place)  # of an earlier answer, if it is refused after its end
+        if call is None:
+            call, self._calls.in_answer = self._calls.begin(*place), True
         if call is not None:
             self._calls.refused.append(call)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed

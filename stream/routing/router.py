@@ -27,7 +27,7 @@ from stream.events import (
     TranscriptDelta,
 )
 from stream.known_tools import KnownInStream, KnownTools
-from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
+from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early, ends_whole_turn
 from stream.readers.options import Tools, declared_names, kept
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.expected_silence import Expected, ExpectedSilence
@@ -225,8 +225,9 @@ class CueRouter:
         is_ours = bool(ends) and not (ended_early(reason) or by_server)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
-            # Words behind a call and its outcome are the answer; a refused call has none yet.
-            has_calls = self._calls.refused or (self._calls.in_answer and not self._turn.has_text)
+            # A refused call has no outcome yet.
+            is_answered = self._turn.has_text and ends_whole_turn(reason)
+            has_calls = self._calls.refused or (self._calls.in_answer and not is_answered)
             is_ours = self.waits or (bool(has_calls) and not ended_early(reason))
         self._calls.end_answer()
         # "stop" announces calls, too, if the answer ends with complete ones.

@@ -10,9 +10,10 @@ __all__ = ["depended_on"]
 
 AGREES = re.compile(
     r"((yes|yeah|yep|sure|ok|okay|please|of course|absolutely|certainly|definitely|correct|exactly|right"
-    r"|(i am|i'm) sure|go (ahead|for it)|please do|do (it|that|so)|(all|both) of (it|them)|now) )+"
+    r"|(i am|i'm) sure|go (ahead|for it)|please do|(do|try|repeat) (it|that|so)|(all|both) of (it|them)|now"
+    r"|(try |and )?again|once more|one more time) )+"
 )
-"""Consent to what the question before it was about: "Yes, please"."""
+"""Consent to what the question before it was about, or the wish to have it again: "Yes, please", "Once more"."""
 ADDS = re.compile(
     r"(((and|or|but) )?(what about|how about)|and|or) ((in|at|on|for|from|to) )?((the|my|this|that|next) )?(\S+ ){1,2}"
 )

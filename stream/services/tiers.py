@@ -30,6 +30,8 @@ NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][
 JOINED = re.compile(r"[.?!;,\n][^\S\n]*\w|\b(and|then|but)\b", re.IGNORECASE)
 """Matches a question that may hold several requests; most questions do not match, and are not split."""
 
+_SAYS = r"(?:is|are|was|were|has|have|do|does|can|will|of)\b"
+
 logger = logging.getLogger(__name__)
 
 
@@ -293,7 +295,9 @@ class ToolTiers(Wrapper):
             logger.warning(message, len(strays), logged_list(_shown(strays)))
 
     def _asks_for(self, tool_name: str, question: str, clauses: Sequence[tuple[str, str]]) -> bool:
-        """Whether the question contains the tool's name as written, or in words; one plain word does not count.
+        """Whether the question contains the tool's name as written, or in words.
+
+        One plain word counts at the beginning of a sentence and behind "use", "call", "run" or "try".
 
         A sentence of the general tier must begin with the words: "Why do people play music?" does not ask for
         `play_music`. At the beginning, an article between the words is allowed: "Set a timer" asks for `set_timer`. The
@@ -321,8 +325,11 @@ def _shown(tools: Iterable[Tool]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _in_words(tool_name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns for a name's words anywhere, and at the beginning with articles allowed; one plain word matches none."""
+    """Patterns for a name's words anywhere, and at the beginning with articles allowed."""
     words = [re.escape(word) for word in name_words(tool_name).split()]
-    if len(words) < 2:
+    if not words:
         return _compiled(()), _compiled(())
+    if len(words) == 1:  # "Is there music?" and "Music is fun" ask for no tool
+        told = f"(?:use|using|call|run|try) (?:the )?{words[0]}"
+        return _compiled((told,)), _compiled((f"^{words[0]}(?! {_SAYS})",))
     return _compiled((" ".join(words),)), _compiled(("^" + " ((a|an|the|my|some) )?".join(words),))

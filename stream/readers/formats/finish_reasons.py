@@ -1,20 +1,21 @@
 """The meaning of finish reasons, of every format: did the answer end early, and who runs its calls."""
 
-__all__ = ["CHAT_CALLS", "calls_are_the_clients", "calls_follow", "ended_early"]
+__all__ = ["CHAT_CALLS", "calls_are_the_clients", "calls_follow", "ended_early", "ends_whole_turn"]
 
 _CHAT_EARLY = {"length", "max_tokens", "content_filter", "error", "abort", "cancelled"}  # and Ollama's
 _EARLY = _CHAT_EARLY | {
     *("max_output_tokens", "incomplete", "failed"),  # Responses, Realtime
     *("refusal", "model_context_window_exceeded"),  # Anthropic
 }
+_LIVES_DONE = {"turn_complete", "NEED_MORE_INPUT", "TURN_COMPLETE_REASON_UNSPECIFIED"}
 # Google's reasons are written in capitals, and all but these end an answer early: it has dozens, and adds more.
-_GOOGLES_DONE = {"STOP", "NEED_MORE_INPUT", "TURN_COMPLETE_REASON_UNSPECIFIED"}
+_GOOGLES_DONE = _LIVES_DONE | {"STOP"}
 # Reasons of the formats that tell the client's calls from those of a server's own tools. Chat Completions has the
 # reasons of `_CHAT_EARLY` too, and its servers may run the calls that they report.
 _CALLS_ARE_THE_CLIENTS = (_EARLY - _CHAT_EARLY) | {
     "completed",  # Responses, Realtime
     *("tool_use", "end_turn", "stop_sequence", "pause_turn"),  # Anthropic
-    "turn_complete",  # Live
+    *_LIVES_DONE,
 }
 CHAT_CALLS = {"tool_calls", "function_call"}
 """The reasons of Chat Completions that announce calls."""
@@ -33,3 +34,8 @@ def calls_are_the_clients(reason: str | None) -> bool:
 def calls_follow(reason: str | None) -> bool:
     """Whether the client is to run the calls before this reason, if there are any."""
     return reason in CHAT_CALLS or calls_are_the_clients(reason)
+
+
+def ends_whole_turn(reason: str | None) -> bool:
+    """Whether the reason is that of Gemini Live, which answers its calls' results before it."""
+    return reason in _LIVES_DONE

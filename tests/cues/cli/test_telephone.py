@@ -41,6 +41,16 @@ def test_a_pack_over_the_telephone_keeps_its_rules_and_profiles(run, tmp_path):
     assert (bank.name_for("read_mail"), bank.profiles) == ("motif:read_mail", (("x_*", "minimal"),))
 
 
+@pytest.mark.parametrize("pitch_hz", [120.0, 5000.0])
+def test_a_cue_that_no_telephone_carries_is_on_the_board_and_an_export_names_it(run, tmp_path, pitch_hz):
+    write(tmp_path / "success.wav", soft(tone(pitch_hz)))
+    assert run("page", "board.html", "--pack", ".", "--speaker", "voice-like").code == 0
+    result = run("export", "narrow", "--telephone", "--pack", ".")
+    assert result.code == 1
+    assert "cue 'success' is silent: its loudest 100 ms have " in result.err
+    assert not (tmp_path / "narrow").exists()
+
+
 @pytest.mark.parametrize("options", [["--sample-rate", "16000"], ["--for", "home-assistant"]])
 def test_a_telephone_leaves_no_choice_of_rate(run, options):
     assert run("export", "narrow", "--telephone", *options).code == 2

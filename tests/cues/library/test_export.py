@@ -98,6 +98,16 @@ def test_a_sound_of_ones_own_in_another_format_takes_the_place_of_the_exported_o
     assert len(cues.load_bank(tmp_path)) == 8
 
 
+def test_an_export_without_the_pack_of_before_leaves_a_sound_of_ones_own_and_a_folder_that_loads(tmp_path):
+    out, pack = tmp_path / "out", with_a_cue_of_its_own(tmp_path / "pack")
+    assert run(out, "--pack", str(pack)).exit_code == 0
+    soundfile.write(out / "mail.wav", 0.2 * np.sin(np.arange(4800)), 24000)
+    own = (out / "mail.wav").read_bytes()
+    assert "mail.wav; it is a sound of yours" in run(out).output
+    assert (out / "mail.wav").read_bytes() == own
+    assert set(cues.load_bank(out)) == set(cues.load_bank(""))
+
+
 def with_a_cue_of_its_own(folder):
     folder.mkdir()
     (folder / "pack.toml").write_text('[cues]\nmail = { spec = "agent" }\n[rules]\n"send_*" = "mail"\n')

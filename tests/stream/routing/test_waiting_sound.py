@@ -297,6 +297,16 @@ def test_words_behind_the_outcome_of_a_call_are_the_answer_where_one_finish_ends
     assert line.working() == []
 
 
+@pytest.mark.parametrize("reason", ["completed", "STOP", "tool_use"])
+def test_words_behind_the_outcome_of_a_call_announce_another_answer_where_results_go_with_the_next_request(reason):
+    line = Line(limits=Limits())
+    line.handle(*call(), result(), TextDelta("Just a moment."), Finish(reason))
+    assert line.router.phase == "answering"
+    line.say(steady_voice(1.0))
+    line.router.poll()
+    assert not line.router.is_over
+
+
 @pytest.mark.parametrize("from_text", [True, False])
 def test_words_behind_a_refused_call_are_the_answer_only_if_it_was_not_written_as_text(from_text):
     line = Line()

@@ -227,6 +227,10 @@ def test_the_browser_tier_is_for_a_classifier_of_ones_own():
         ("Hello. Please remember this.", "remember_this"),
         ("Play that again", "play_that_again"),
         ("Turn on the light and remind me to call mom", "remind_me"),
+        ("Use the calculator for 17 times 23", "calculator"),
+        ("Call `calculator` with 17*23", "calculator"),
+        ("Please fetch https://example.com", "fetch"),
+        ("Good morning. Weather in Oslo?", "weather"),
     ],
 )
 def test_a_custom_tool_is_offered_where_it_is_asked_for(question, name):
@@ -253,6 +257,8 @@ def test_a_keyword_may_be_a_polite_phrase_and_takes_nothing_from_the_rest(questi
         ("In my get_timezone function", "get_time"),
         ("Send it by mail", "send_mail"),
         ("Is there music?", "music"),
+        ("Music is fun.", "music"),
+        ("How do I use search?", "search"),
         ("_ is an underscore", "__"),
     ],
 )

@@ -47,6 +47,8 @@ def test_a_device_question_gets_the_device_tools_alone(endpoint, question):
         ("Turn on the lamp", ["Thank you!"], []),
         ("Switch the heater off", ["Ok, go ahead"], ZWAVE),
         ("Switch the heater off", ["Sure, go ahead"], ZWAVE),
+        *(("Turn on the lamp", [said], ZWAVE) for said in ("Do it again", "Again, please.", "Once more", "Try again")),
+        ("Who was Newton?", ["Once more"], []),
         ("Who painted the Mona Lisa?", ["Ok, go ahead"], []),
         ("Turn on the lamp", ["And what about the hall?"], ZWAVE),
         ("What time is it?", ["But what about Tokyo?"], ["get_current_datetime"]),
