@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PATCH = ROOT / "cues/adapters/unmute.patch"
 LONG_TOOL_S = 35.0  # Longer than the 30 s after which moshi-server closes a silent connection.
+TOOL_S = 4.0
 MOST_LATE_MS = 301.0  # Of what is emitted ahead, and so of a cue over speech; 1 ms for the clocks.
 SECRET = "hunter2-TOPSECRET"
 
@@ -225,31 +226,44 @@ async def hangs(server: Server, model: Model, _voice: Voice, _ear: Ear) -> Sessi
 
 async def barge_in(server: Server, model: Model, _: Voice, ear: Ear) -> Session:
     """A barge-in while the tool runs and the voice speaks, and the turn after it."""
-    cut_s = []
-
-    async def interrupt(session: Session) -> None:
-        await session.called.wait()
-        await asyncio.sleep(0.4)
-        cut_s.append(session.now_s())
-        ear.pause = 0.0
-        ear.words.append("Wait")
-        await asyncio.sleep(1.2)
-        ear.pause = 0.9
-
     model.says = answer()
-    session = await server.session(during=interrupt)
-    told_s = session.times("unmute.interrupted_by_vad")[0]
-    claim(f"the client hears of it after {(told_s - cut_s[0]) * 1000:.0f} ms", told_s - cut_s[0] < 0.5)
-    equal("100 ms later it is silent", session.sounds(told_s + 0.1, session.times("response.created")[1]), [])
-    (_, first), *rest = session.history
-    heard = first.removesuffix("—").strip()
-    claim("the history has what was heard", heard and BEFORE.startswith(heard) and first.endswith("—"), first)
+    session, rest = await interrupted(server, ear, after_call_s=0.4, text=BEFORE)
     equal("then what the user said, and the next answer", rest, [("user", "Wait"), ("assistant", f"{BEFORE} {AFTER}")])
     seen = ([status for _, _, status in session.calls], [span.cue for span in session.cues])
     equal("each turn has its call and its cue", seen, (["ok"] * 2, ["tool_call"] * 2))
     words = len(session.of("unmute.response.text.delta.ready"))
     metrics_are(session, vllm_interrupt_total=1, vllm_recv_words_total=words, vllm_reply_length_count=2)
     return session
+
+
+async def late_barge_in(server: Server, model: Model, _: Voice, ear: Ear) -> Session:
+    """A barge-in into the answer that follows a tool: the voice has made all of it by then."""
+    model.says = answer(after=BEFORE, tool_s=TOOL_S)
+    session, _ = await interrupted(server, ear, after_call_s=TOOL_S + 1.5, text=f"{BEFORE} {BEFORE}")
+    return session
+
+
+async def interrupted(server: Server, ear: Ear, *, after_call_s: float, text: str) -> tuple[Session, list[Any]]:
+    """A turn that the user interrupts, so long after its call, and what its history has after the interruption."""
+    cut_s = []
+
+    async def interrupt(session: Session) -> None:
+        await session.called.wait()
+        await asyncio.sleep(after_call_s)
+        cut_s.append(session.now_s())
+        ear.pause = 0.0
+        ear.words.append("Wait")
+        await asyncio.sleep(1.2)
+        ear.pause = 0.9
+
+    session = await server.session(during=interrupt)
+    told_s = session.times("unmute.interrupted_by_vad")[0]
+    claim(f"the client hears of it after {(told_s - cut_s[0]) * 1000:.0f} ms", told_s - cut_s[0] < 0.5)
+    equal("100 ms later it is silent", session.sounds(told_s + 0.1, session.times("response.created")[1]), [])
+    (_, first), *rest = session.history
+    heard = first.removesuffix("—").strip()
+    claim("the history has what was heard", heard and text.startswith(heard) and first.endswith("—"), first)
+    return session, rest
 
 
 def history_is(session: Session, text: str) -> None:
@@ -274,7 +288,8 @@ def is_an_error(session: Session) -> None:
 
 
 TURNS: tuple[Callable[..., Coroutine[Any, Any, Session]], ...] = (
-    plain, tool, calls_left_open, failing, refused, without_tools, long_tool, hangs, barge_in,
+    plain, tool, calls_left_open, failing, refused, without_tools, long_tool, hangs,
+    barge_in, late_barge_in,
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Cues in kyutai's unmute: a mixer for its handler's `emit`, and the model's events.
 
-For unmute 84aa28d with `unmute.patch`. Its text-to-speech releases audio four frames (320 ms) ahead of playback, but
-after a pause as fast as it is made. `next_item` always keeps it to 280 ms, and mixes there: a cue is at most as late.
+For unmute 84aa28d with `unmute.patch`. Its text-to-speech releases audio four frames (320 ms) ahead of playback.
+`next_item` keeps it to 280 ms, and mixes there: a cue is at most as late.
 """
 
 from __future__ import annotations

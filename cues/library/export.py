@@ -1,6 +1,7 @@
 """Export of cues: audio files with JSON sidecars (spec and levels), or the files that a player looks for."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from cues.files import explained, replacing
 from cues.library.audiofile import check_format, default_subtype, digest_of, encoded, is_exported, json_object
 from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
-from cues.library.pack_values import is_plain_name, would_do
+from cues.library.pack_values import TARGET_LU, is_plain_name, would_do
 from cues.library.phrases import SPEECH_LU
 from cues.library.shaping import AT_CEILING_DB, CEILING_DBTP, LOOP_PERIOD_MS, SILENCE_LUFS, with_soft_edges
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
@@ -25,7 +26,7 @@ from cues.units import ms_to_samples
 __all__ = ["MANIFEST", "PLAYERS", "Export", "PlayerFile", "export_bank", "export_for_player"]
 
 MANIFEST = "cues-export.json"
-_SAME_LU = 0.05
+_SAME_LU = 0.01
 _FIRST_LINE = "# Written by cues export, which replaces it as long as it has this digest: "
 _DIGITS = {"dc": 9}  # the other levels have 4: further ones depend on the processor
 
@@ -122,8 +123,8 @@ def export_bank(
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
+    _check_levels(bank)
     files = [file for name, cue in bank.items() for file in _files_of(name, cue).items()]
-    _check_levels(files)
     _check_names(stem for stem, _ in files)
     sounds = dict(files)
     if pictures:
@@ -178,11 +179,11 @@ def _check_names(names: Iterable[str]) -> None:
         seen[name.casefold()] = name
 
 
-def _check_levels(files: Iterable[tuple[str, Cue]]) -> None:
+def _check_levels(bank: Mapping[str, Cue]) -> None:
     """Raise for a cue that a pack would refuse as silent, such as one that a telephone does not carry."""
-    for name, cue in files:
-        if cue.measured is not None and cue.measured.m100_max_lufs < SILENCE_LUFS:
-            level = f"its loudest 100 ms have {cue.measured.m100_max_lufs:.1f} LUFS at {cue.sample_rate} Hz"
+    for name, one in ((name, one) for name, cue in bank.items() for one in cue.phrases or (cue,)):
+        if one.measured is not None and one.measured.m100_max_lufs < SILENCE_LUFS:
+            level = f"its loudest 100 ms have {one.measured.m100_max_lufs:.1f} LUFS at {one.sample_rate} Hz"
             raise CueValueError(f"cue {name!r} is silent: {level}; more than {SILENCE_LUFS:g} are needed")
 
 
@@ -231,8 +232,12 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: Exit
 
 def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:
     """Entry of an exported cue in `pack.toml`, with its files' names; loading it gives the same sound."""
-    usual_lufs = bank.speech_lufs + (SPEECH_LU if cue.phrases else usual_lu(cue.name))
-    says = "" if all(_comes_back(one, usual_lufs) for one in cue.phrases or (cue,)) else ", normalize = false"
+    says, usual_lufs = "", bank.speech_lufs + (SPEECH_LU if cue.phrases else usual_lu(cue.name))
+    if not all(_comes_back(one, usual_lufs) for one in cue.phrases or (cue,)):
+        levels_lu = [one.measured.m100_max_lufs - bank.speech_lufs for one in cue.phrases or (cue,) if one.measured]
+        least, most = min(levels_lu, default=-math.inf), max(levels_lu, default=math.inf)
+        is_target = most - least <= _SAME_LU and TARGET_LU[0] <= least <= most <= TARGET_LU[1]
+        says = f", target_lu = {most:.2f}" if is_target else ", normalize = false"
     if cue.loop != usually_loops(cue.name) or (cue.loop and not cue.phrases and not _has_usual_period(cue)):
         says += f", loop = {str(cue.loop).lower()}"
     if cue.phrases:

@@ -20,6 +20,7 @@ __all__ = ["Problem", "check_cue", "check_override", "check_pack"]
 
 _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU, _FAR_BELOW_LU, _LEVEL_LU = -1.5, -25.0, 1.0
+_LOUDEST_PHRASE_LU = SPEECH_LU + _LEVEL_LU
 _ANY_FIX = "correct the entry; cues new-pack makes a pack that shows every setting"
 
 
@@ -100,13 +101,15 @@ def _level(cue: Cue, override: Override) -> Found | None:
     level_lu = quietest.m100_max_lufs - _SPEECH_LUFS
     says = f"{level_lu:+.1f} LU against the speech"
     settings = "gain_db or target_lu" if override.normalize else "gain_db"
-    if level_lu > _ABOVE_SPEECH_LU and not cue.phrases:
-        message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that speech stays intelligible"
-        return "too_loud", message, f"lower {settings}; {usual_lu(cue.name):g} LU is usual for this cue"
+    usual, most_lu = (SPEECH_LU, _LOUDEST_PHRASE_LU) if cue.phrases else (usual_lu(cue.name), _ABOVE_SPEECH_LU)
+    loudest_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
+    if loudest_lu > most_lu:
+        aim = "it is as loud as an answer" if cue.phrases else "speech stays intelligible"
+        message = f"too loud: {loudest_lu:+.1f} LU against the speech; at most {most_lu:g}, so that {aim}"
+        return "too_loud", message, f"lower {settings}; {usual:g} LU is usual for this cue"
     missed = (cue.measured.missed_lu or 0.0) < -_LEVEL_LU
     if not missed and level_lu >= _FAR_BELOW_LU:
         return None
-    usual = SPEECH_LU if cue.phrases else usual_lu(cue.name)
     wanted_lu = (usual if override.target_lu is None else override.target_lu) + override.gain_db
     what = "too quiet" if quietest is cue.measured else "a phrase is too quiet"
     message = f"{what}: {says}" + (f" instead of {wanted_lu:g}" if missed else f"; {_FAR_BELOW_LU:g} is audible")

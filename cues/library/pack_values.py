@@ -15,6 +15,7 @@ from cues.units import checked_number
 __all__ = [
     "FIELDS",
     "FIELDS_OF_FILES",
+    "TARGET_LU",
     "file_inside",
     "files_inside",
     "is_inside",
@@ -25,7 +26,8 @@ __all__ = [
 ]
 
 _GAIN_DB = (-40.0, 20.0)
-_TARGET_LU = (-40.0, 10.0)
+TARGET_LU = (-40.0, 10.0)
+"""Range of a cue's level against speech, LU."""
 _LOOP_KEYS = ("start_ms", "end_ms", "period_ms")
 _LOOP_MS = (0.0, MAX_CUE_MS)
 _MAX_NAME = 80
@@ -141,7 +143,7 @@ def _number(value: object, where: str, low: float, high: float) -> float:
 FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
     "spec": _spec,
     "gain_db": lambda value, where: _number(value, where, *_GAIN_DB),
-    "target_lu": lambda value, where: _number(value, where, *_TARGET_LU),
+    "target_lu": lambda value, where: _number(value, where, *TARGET_LU),
     "normalize": _bool,
     "trim": _bool,
     "loop": _loop,

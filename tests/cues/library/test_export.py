@@ -108,6 +108,17 @@ def test_an_export_without_the_pack_of_before_leaves_a_sound_of_ones_own_and_a_f
     assert set(cues.load_bank(out)) == set(cues.load_bank(""))
 
 
+def test_a_sound_in_the_place_of_an_exported_one_gets_its_level(tmp_path):
+    out, pack = tmp_path / "out", with_a_cue_of_its_own(tmp_path / "pack")
+    (pack / "pack.toml").write_text("[cues]\ntool_call = { gain_db = -3 }\n")
+    before = cues.load_bank(pack)["tool_call"]
+    assert run(out, "--pack", str(pack)).exit_code == 0
+    np.testing.assert_allclose(cues.load_bank(out)["tool_call"].samples, before.samples, atol=1e-4)
+    soundfile.write(out / "tool_call.wav", 0.9 * np.sin(np.arange(4800) / 5), 24000)
+    level = cues.load_bank(out)["tool_call"].measured.m100_max_lufs
+    assert level == pytest.approx(before.measured.m100_max_lufs, abs=0.02)
+
+
 def with_a_cue_of_its_own(folder):
     folder.mkdir()
     (folder / "pack.toml").write_text('[cues]\nmail = { spec = "agent" }\n[rules]\n"send_*" = "mail"\n')

@@ -92,6 +92,12 @@ def test_one_phrase_that_lacks_its_level_is_told_of_and_comes_back_from_an_expor
         )
 
 
+def test_a_phrase_louder_than_an_answer_is_told_of(pack):
+    assert check_pack(written(pack, "working", '{ phrases = ["one.wav", "two.wav"], target_lu = 6.9 }')) == []
+    (problem,) = check_pack(written(pack, "working", '{ phrases = ["one.wav", "two.wav"], target_lu = 8 }'))
+    assert (problem.code, problem.message[:18]) == ("too_loud", "too loud: +8.0 LU ")
+
+
 def test_a_mixer_plays_one_phrase_at_a_time_in_turn_and_only_in_silence(pack):
     cue = cues.load_bank(written(pack, "agent"))["agent"]
     lengths = [len(phrase) for phrase in cue.phrases]
