@@ -60,6 +60,8 @@ class CallCues:
             case ToolResult():
                 self._calls.refused.clear()  # some pipelines give no `Finish` before the result
                 call = self._calls.end(event.tool_call_id, event.tool_name, event.index)
+                if call is not None and self._calls.in_answer and not call.is_settled:
+                    self._calls.answered.append(call)
                 return self._ended(call, event, event.is_error)
             case TaskStatus(status="working"):
                 return self._task_begun(event)

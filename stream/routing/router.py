@@ -219,8 +219,10 @@ class CueRouter:
 
     def _finished(self, reason: str) -> None:
         ends = [call for call in self._calls.awaited if call.is_complete and not call.is_task] + self._calls.refused
+        answered = [] if self._turn.has_text else self._calls.answered
+        ends += answered
         # A sound that began before the last call was complete does not show that the server ran it.
-        sounds = self._waiting.onset not in (None, self._sounded_from)
+        sounds = self._waiting.onset not in (None, self._sounded_from) and not answered
         by_server = (self._turn.has_text or sounds) and not all(call.from_text for call in ends)
         is_ours = bool(ends) and not (ended_early(reason) or by_server)
         # Most formats have one reason for answers with calls and for those without.

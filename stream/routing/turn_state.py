@@ -38,12 +38,13 @@ class CallUnderWay:
 class CallsUnderWay:
     """Calls in the order of their starts, known by id; by name and index, or by name, if they have no id.
 
-    `in_answer` says whether the answer that is read has one of the client's; `refused` are those of it that cannot run:
-    whoever has refused them tells the model why.
+    `in_answer` says whether the answer that is read has one of the client's; `answered` are those of it whose results
+    came before its end, `refused` those that cannot run: whoever has refused them tells the model why.
     """
 
     def __init__(self) -> None:
         self.in_answer = False
+        self.answered: list[CallUnderWay] = []
         self.refused: list[CallUnderWay] = []
         self._calls: list[CallUnderWay] = []
         self._given_up: deque[CallUnderWay] = deque(maxlen=64)
@@ -127,6 +128,7 @@ class CallsUnderWay:
     def end_answer(self) -> None:
         """Forget which calls are those of the answer that is read."""
         self.in_answer = False
+        self.answered.clear()
         self.refused.clear()
 
     def give_up(self) -> None:

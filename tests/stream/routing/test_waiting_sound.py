@@ -307,6 +307,20 @@ def test_words_behind_the_outcome_of_a_call_announce_another_answer_where_result
     assert not line.router.is_over
 
 
+@pytest.mark.parametrize("tool_s", [0.5, 6.0])
+@pytest.mark.parametrize(("text", "waits"), [("", True), ("It is a finch.", False)])
+def test_stop_behind_the_result_of_a_call_announces_another_answer_unless_words_came_between(text, waits, tool_s):
+    line = Line()
+    line.handle(*call())
+    line.pass_s(tool_s)
+    line.handle(result(), *([TextDelta(text)] if text else []), Finish("stop"))
+    line.pass_s(1.0)
+    assert line.pass_s(6.0).any() == waits
+    line.router.end_stream()
+    line.pass_s(0.5)
+    assert not line.pass_s(6.0).any()
+
+
 @pytest.mark.parametrize("from_text", [True, False])
 def test_words_behind_a_refused_call_are_the_answer_only_if_it_was_not_written_as_text(from_text):
     line = Line()
