@@ -207,6 +207,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             case CueFrame(is_taken=False):
                 return [frame]
             case LLMFullResponseStartFrame():
+                router.begin_answer()
                 if router.phase == "done":
                     router.begin_turn()
             case LLMFullResponseEndFrame():

@@ -214,14 +214,17 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: Exit
     entries = {
         name: _entry(bank, cue, [files[stem].name for stem in _files_of(name, cue)]) for name, cue in bank.items()
     }
+    # A pack has no cue that no rule names.
+    ruled = {name for _, name in bank.rules}
+    rules = (*bank.rules, *((name, name) for name in entries if name not in CATALOG and name not in ruled))
     plain = all(name in CATALOG and not entry.startswith("{") for name, entry in entries.items())
     plain &= all(name in CATALOG for name in files)  # or else nothing says that a sound of the user's is no cue
     path = folder / PACK_FILE
-    if plain and not (bank.rules or bank.profiles):
+    if plain and not (rules or bank.profiles):
         parts.callback(path.unlink, missing_ok=True)
         return
     lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
-    for section, pairs in (("rules", bank.rules), ("profiles", bank.profiles)):
+    for section, pairs in (("rules", rules), ("profiles", bank.profiles)):
         if pairs or section == "rules":
             lines += ["", f"[{section}]", *(f"{_text(pattern)} = {_text(name)}" for pattern, name in pairs)]
     lines.append("")

@@ -248,6 +248,11 @@ class CueRouter:
         return Output(mixer, self._idle_samples(), self._waiting.queued_until)
 
     @_one_at_a_time
+    def begin_answer(self) -> None:
+        """Note that the model begins an answer, for pipelines that tell no `Finish` of one with calls."""
+        self._calls.end_answer()
+
+    @_one_at_a_time
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
         """End a call without an outcome (cancelled, say): no cue sounds for it."""
         self._calls.end(tool_call_id, tool_name)

@@ -303,7 +303,8 @@ class ToolTiers(Wrapper):
         `play_music`. At the beginning, an article between the words is allowed: "Set a timer" asks for `set_timer`. The
         words may be a polite phrase: "Remind me to call" asks for `remind_me`.
         """
-        if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
+        plain = tool_name.isalpha() and len(name_words(tool_name).split()) == 1
+        if not plain and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
             return True
         anywhere, first = _in_words(tool_name)
         return any(

@@ -533,6 +533,23 @@ def test_after_text_that_is_not_for_the_voice_no_voice_is_awaited(call):
     assert mixer.router.is_over
 
 
+@pytest.mark.parametrize("before", [[], [LLMTextFrame("Let me look.")]], ids=["a call", "words and a call"])
+def test_an_empty_answer_to_a_result_ends_the_turn(before):
+    async def script(send, clock):
+        for frame in (LLMFullResponseStartFrame(), *before, called("1"), LLMFullResponseEndFrame()):
+            await send(frame)
+        if before:
+            await say(send, speech()[:RATE])
+        await clock.sleep(2.0)
+        for frame in (result("1"), LLMFullResponseStartFrame(), LLMFullResponseEndFrame()):
+            await send(frame)
+        await clock.sleep(70.0)
+
+    _, mixer = play(script)
+    assert {span.cue for span in mixer.router.spans if span.end_s > span.start_s} == {"tool_call", "success"}
+    assert mixer.router.is_over
+
+
 @pytest.mark.parametrize("reason", ["length", "tool_calls", "stop", None])
 @pytest.mark.parametrize(
     ("arguments", "outcome"),

@@ -108,6 +108,12 @@ def test_an_export_without_the_pack_of_before_leaves_a_sound_of_ones_own_and_a_f
     assert set(cues.load_bank(out)) == set(cues.load_bank(""))
 
 
+def test_a_bank_with_a_cue_that_no_rule_names_comes_back_with_it(tmp_path):
+    beep = cues.Cue(name="beep", samples=(0.1 * np.sin(np.arange(4800) / 5) * np.hanning(4800)).astype(np.float32))
+    export_bank(cues.load_bank("") | {"beep": beep}, tmp_path)
+    np.testing.assert_allclose(cues.load_bank(tmp_path)["beep"].samples, beep.samples, atol=1e-4)
+
+
 def test_a_sound_in_the_place_of_an_exported_one_gets_its_level(tmp_path):
     out, pack = tmp_path / "out", with_a_cue_of_its_own(tmp_path / "pack")
     (pack / "pack.toml").write_text("[cues]\ntool_call = { gain_db = -3 }\n")

@@ -227,6 +227,8 @@ def test_the_browser_tier_is_for_a_classifier_of_ones_own():
         ("Hello. Please remember this.", "remember_this"),
         ("Play that again", "play_that_again"),
         ("Turn on the light and remind me to call mom", "remind_me"),
+        ("Use getForecast for Oslo", "getForecast"),
+        ("Search DuckDuckGo for cats", "DuckDuckGo"),
         ("Use the calculator for 17 times 23", "calculator"),
         ("Call `calculator` with 17*23", "calculator"),
         ("Please fetch https://example.com", "fetch"),
