@@ -214,9 +214,9 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: Exit
     entries = {
         name: _entry(bank, cue, [files[stem].name for stem in _files_of(name, cue)]) for name, cue in bank.items()
     }
-    # A pack has no cue that no rule names.
+    # A pack has no cue that no rule names: such a cue gets a rule that fits no tool.
     ruled = {name for _, name in bank.rules}
-    rules = (*bank.rules, *((name, name) for name in entries if name not in CATALOG and name not in ruled))
+    rules = (*bank.rules, *((f"cue {name}", name) for name in entries if name not in CATALOG and name not in ruled))
     plain = all(name in CATALOG and not entry.startswith("{") for name, entry in entries.items())
     plain &= all(name in CATALOG for name in files)  # or else nothing says that a sound of the user's is no cue
     path = folder / PACK_FILE

@@ -110,8 +110,12 @@ def test_an_export_without_the_pack_of_before_leaves_a_sound_of_ones_own_and_a_f
 
 def test_a_bank_with_a_cue_that_no_rule_names_comes_back_with_it(tmp_path):
     beep = cues.Cue(name="beep", samples=(0.1 * np.sin(np.arange(4800) / 5) * np.hanning(4800)).astype(np.float32))
-    export_bank(cues.load_bank("") | {"beep": beep}, tmp_path)
-    np.testing.assert_allclose(cues.load_bank(tmp_path)["beep"].samples, beep.samples, atol=1e-4)
+    pack, out = with_a_cue_of_its_own(tmp_path / "pack"), tmp_path / "out"
+    (pack / "pack.toml").write_text('[rules]\n"beep" = "agent"\n')
+    export_bank(cues.load_bank(pack) | {"beep": beep}, out)
+    again = cues.load_bank(out)
+    np.testing.assert_allclose(again["beep"].samples, beep.samples, atol=1e-4)
+    assert again.name_for("beep") == "agent"
 
 
 def test_a_sound_in_the_place_of_an_exported_one_gets_its_level(tmp_path):
