@@ -11,9 +11,9 @@ __all__ = ["telephone_bank"]
 
 
 def telephone_bank(bank: Bank) -> Bank:
-    """The bank as a telephone carries it: what it cuts off is in cues of a wider band, so load them at 24 kHz.
+    """The cues of a bank at 24 kHz as a telephone carries them; one outside its band becomes silence.
 
-    A cue outside its band is silence.
+    At 8 kHz a bank would have other cues: each is leveled without what lies above 4 kHz.
     """
     return bank.with_cues({name: _carried(cue) for name, cue in bank.items()}, sample_rate=RATE_HZ)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -16,6 +16,7 @@ from cues.cli._records import bank_of, source_of
 from cues.cli._telephone import telephone_bank
 from cues.cli._terminal import harmless
 from cues.files import explained
+from cues.library.bank import Bank
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import LINE, at_speech_level, stand_in_speech
 from cues.show.board import Set, board_page, sound_board_packages
@@ -53,11 +54,11 @@ def command(
     speech, who = _speech(over, speaker)
 
     def make(reload: str) -> str:
-        bank = telephone_bank(bank_of(packs[0]) if packs else cues.load_bank(""))
-        answer = over_telephone(speech, _RATE_HZ)
-        return board_page(
-            _sets(packs), speech, _RATE_HZ, speaker=who, reload=reload, minute=minute(bank, answer[: 3 * RATE_HZ])
-        )
+        banks = {folder: bank_of(folder, _RATE_HZ) for folder in packs}
+        own = cues.load_bank("", sample_rate=_RATE_HZ)  # "" ignores the pack of this machine.
+        answer = over_telephone(speech, _RATE_HZ)[: 3 * RATE_HZ]
+        heard = minute(telephone_bank(next(iter(banks.values()), own)), answer)
+        return board_page(_sets(banks, own), speech, _RATE_HZ, speaker=who, reload=reload, minute=heard)
 
     if serve:
         from cues.cli._page_server import PageServer, Watched, reloading_page
@@ -77,16 +78,14 @@ def command(
     click.echo(f"{harmless(str(out))}: {len(text) / 2**20:.1f} MB; open it in a browser")
 
 
-def _sets(packs: Sequence[Path]) -> list[Set]:
-    """The columns of the page: two packs, or the built-in cues and at most one pack."""
+def _sets(banks: Mapping[Path, Bank], own: Bank) -> list[Set]:
+    """The columns of the page: two packs, or the built-in cues (`own`) and at most one pack."""
     sets = []
-    for folder in packs:
-        bank = bank_of(folder, _RATE_HZ)
+    for folder, bank in banks.items():
         # The page may be shared: leave out paths of this machine.
         sources = {name: Path(source_of(bank, name)).name for name in bank}
         sets.append(Set(folder.resolve().name, dict(bank), sources))
     if len(sets) < 2:
-        own = cues.load_bank("", sample_rate=_RATE_HZ)  # "" ignores the pack of this machine.
         sets.insert(0, Set(_BUILT_IN, dict(own), dict.fromkeys(own, _BUILT_IN)))
     return sets
 

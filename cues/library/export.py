@@ -1,11 +1,10 @@
 """Export of cues: audio files with JSON sidecars (spec and levels), or the files that a player looks for."""
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,8 +162,8 @@ def _files_of(name: str, cue: Cue) -> dict[str, Cue]:
     """The sounds of a cue by their files' names: itself, or its phrases without the pauses after them."""
     if not cue.phrases:
         return {name: cue}
-    heard = [(np.trim_zeros(one.samples, "b"), one.sample_rate) for one in cue.phrases]
-    return {f"{name}_{n}": Cue(name=name, samples=x, sample_rate=rate) for n, (x, rate) in enumerate(heard, start=1)}
+    heard = [replace(one, name=name, samples=np.trim_zeros(one.samples, "b")) for one in cue.phrases]
+    return {f"{name}_{n}": one for n, one in enumerate(heard, start=1)}
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -214,11 +213,11 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path], parts: Exit
     entries = {
         name: _entry(bank, cue, [files[stem].name for stem in _files_of(name, cue)]) for name, cue in bank.items()
     }
-    # A pack has no cue that no rule names: such a cue gets a rule that fits no tool.
+    # A pack needs a rule for each cue of its own: one that fits no tool, if the bank has none.
     ruled = {name for _, name in bank.rules}
     rules = (*bank.rules, *((f"cue {name}", name) for name in entries if name not in CATALOG and name not in ruled))
-    plain = all(name in CATALOG and not entry.startswith("{") for name, entry in entries.items())
-    plain &= all(name in CATALOG for name in files)  # or else nothing says that a sound of the user's is no cue
+    # Without a `pack.toml` each sound is a cue, also one of the user's.
+    plain = all(name in CATALOG for name in files) and not any(entry.startswith("{") for entry in entries.values())
     path = folder / PACK_FILE
     if plain and not (rules or bank.profiles):
         parts.callback(path.unlink, missing_ok=True)
@@ -238,9 +237,9 @@ def _entry(bank: Bank, cue: Cue, names: Sequence[str]) -> str:
     says, usual_lufs = "", bank.speech_lufs + (SPEECH_LU if cue.phrases else usual_lu(cue.name))
     if not all(_comes_back(one, usual_lufs) for one in cue.phrases or (cue,)):
         levels_lu = [one.measured.m100_max_lufs - bank.speech_lufs for one in cue.phrases or (cue,) if one.measured]
-        least, most = min(levels_lu, default=-math.inf), max(levels_lu, default=math.inf)
-        is_target = most - least <= _SAME_LU and TARGET_LU[0] <= least <= most <= TARGET_LU[1]
-        says = f", target_lu = {most:.2f}" if is_target else ", normalize = false"
+        is_one = bool(levels_lu) and max(levels_lu) - min(levels_lu) <= _SAME_LU
+        is_target = is_one and TARGET_LU[0] <= levels_lu[0] <= TARGET_LU[1]
+        says = f", target_lu = {levels_lu[0]:.2f}" if is_target else ", normalize = false"
     if cue.loop != usually_loops(cue.name) or (cue.loop and not cue.phrases and not _has_usual_period(cue)):
         says += f", loop = {str(cue.loop).lower()}"
     if cue.phrases:

@@ -15,7 +15,7 @@ __all__ = ["SPEECH_LU", "phrase", "spoken_cue"]
 SPEECH_LU = 6.0
 """Loudest 100 ms of a phrase against the integrated loudness of speech (LU): so phrases are as loud as an answer."""
 _UNNOTICED_LU = 4.0
-"""Most that a phrase may miss while another has its level (LU): the ceiling keeps some of espeak's 3 LU below."""
+"""Most that a phrase may miss while another has its level (LU): the ceiling keeps some of espeak's below it."""
 _PAUSE_MS = 6000.0
 """Silence after each phrase of a loop."""
 

@@ -38,8 +38,8 @@ class CallUnderWay:
 class CallsUnderWay:
     """Calls in the order of their starts, known by id; by name and index, or by name, if they have no id.
 
-    `in_answer` says whether the answer that is read has one of the client's; `answered` are those of it whose results
-    came before its end, `refused` those that cannot run: whoever has refused them tells the model why.
+    `in_answer` says whether the answer that is read has one of the client's. `answered` are its calls whose results
+    came before its end. `refused` are its calls that cannot run; the runner that refused them tells the model why.
     """
 
     def __init__(self) -> None:

@@ -30,8 +30,6 @@ NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][
 JOINED = re.compile(r"[.?!;,\n][^\S\n]*\w|\b(and|then|but)\b", re.IGNORECASE)
 """Matches a question that may hold several requests; most questions do not match, and are not split."""
 
-_SAYS = r"(?:is|are|was|were|has|have|do|does|can|will|of)\b"
-
 logger = logging.getLogger(__name__)
 
 
@@ -303,11 +301,8 @@ class ToolTiers(Wrapper):
         `play_music`. At the beginning, an article between the words is allowed: "Set a timer" asks for `set_timer`. The
         words may be a polite phrase: "Remind me to call" asks for `remind_me`.
         """
-        plain = tool_name.isalpha() and len(name_words(tool_name).split()) == 1
-        if not plain and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
-            return True
-        anywhere, first = _in_words(tool_name)
-        return any(
+        written, anywhere, first = _named(tool_name)
+        return bool(written.search(question)) or any(
             first.search(sentence) or (anywhere.search(sentence) and not self._general.search(asked))
             for asked, said in clauses
             for sentence in (asked, said)
@@ -325,12 +320,18 @@ def _shown(tools: Iterable[Tool]) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _in_words(tool_name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns for a name's words anywhere, and at the beginning with articles allowed."""
+def _named(tool_name: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Patterns for a name as written, for its words anywhere, and at the beginning with articles allowed.
+
+    One plain word may be no name: "Is there music?" and "Music is fun" ask for no tool.
+    """
     words = [re.escape(word) for word in name_words(tool_name).split()]
+    written = re.compile(rf"(?<!\w){re.escape(tool_name)}(?!\w)")
     if not words:
-        return _compiled(()), _compiled(())
-    if len(words) == 1:  # "Is there music?" and "Music is fun" ask for no tool
-        told = f"(?:use|using|call|run|try) (?:the )?{words[0]}"
-        return _compiled((told,)), _compiled((f"^{words[0]}(?! {_SAYS})",))
-    return _compiled((" ".join(words),)), _compiled(("^" + " ((a|an|the|my|some) )?".join(words),))
+        return written, _compiled(()), _compiled(())
+    anywhere, first = " ".join(words), "^" + " ((a|an|the|my|some) )?".join(words)
+    if len(words) == 1:
+        anywhere = f"(?:use|using|call|run|try) (?:the )?{anywhere}"
+        first += r"(?! (?:is|are|was|were|has|have|do|does|can|will|of)\b)"
+        written = _compiled(()) if tool_name.isalpha() else written
+    return written, _compiled((anywhere,)), _compiled((first,))

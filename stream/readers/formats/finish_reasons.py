@@ -37,5 +37,5 @@ def calls_follow(reason: str | None) -> bool:
 
 
 def ends_whole_turn(reason: str | None) -> bool:
-    """Whether the reason is that of Gemini Live, which answers its calls' results before it."""
+    """Whether the reason is one of Gemini Live's, which come once, after the calls, their results and the answer."""
     return reason in _LIVES_DONE

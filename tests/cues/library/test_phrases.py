@@ -1,5 +1,7 @@
 """Cues of a pack that are speech, and how a mixer plays them."""
 
+import json
+
 import numpy as np
 import pytest
 import soundfile
@@ -46,6 +48,10 @@ def test_an_export_of_phrases_is_a_pack_with_the_same_phrases(pack, told):
     for before, after in zip(bank["working"].phrases, again.phrases, strict=True):
         assert after.duration_s == pytest.approx(before.duration_s, abs=0.02)
     assert again.measured.m100_max_lufs == pytest.approx(bank["working"].measured.m100_max_lufs, abs=0.05)
+    beside = json.loads((pack / "out" / "working_1.json").read_text(encoding="utf-8"))
+    assert beside["measured"]["m100_max_lufs"] == pytest.approx(
+        bank["working"].phrases[0].measured.m100_max_lufs, abs=1e-3
+    )
     names = {path.name for path in export_bank(bank, pack / "out", file_format="flac").written}
     assert {"working_1.flac", "working_2.flac"} <= names
     assert {path.name for path in (pack / "out").glob("working*.wav")} == set()

@@ -23,6 +23,21 @@ def test_while_it_has_nothing_to_do_it_only_delays():
     assert mixer.stats.limited_samples == 0
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_sound_up_to_minus_1_5_dbtp_only_passes_later(seed):
+    """Noise of a random band up to 0.42 of the rate, and a tone at its upper end."""
+    rng, n = np.random.default_rng(seed), 4800
+    low, high = np.sort(rng.uniform(0.001, 0.42, 2))
+    spectrum, fraction = np.fft.rfft(rng.standard_normal(n)), np.fft.rfftfreq(n)
+    spectrum[(fraction < low) | (fraction > high)] = 0
+    fade = np.hanning(n) ** 0.2
+    for sound in (np.fft.irfft(spectrum) * fade, np.sin(2 * np.pi * high * np.arange(n)) * fade):
+        peak_dbtp = cues.true_peak_dbtp(sound.astype(np.float32), RATE, oversampling=16)
+        quiet = (sound * 10 ** ((-1.5 - peak_dbtp) / 20)).astype(np.float32)
+        out, mixer = limited(quiet)
+        np.testing.assert_array_equal(out[mixer.latency_samples :], quiet[: -mixer.latency_samples])
+
+
 @pytest.mark.parametrize("rate", [8000, 16000, 24000, 44100, 48000])
 def test_its_delay_is_at_most_1500_microseconds(rate):
     assert 0 < cues.Mixer(rate, limiter=True).latency_samples <= 1.5e-3 * rate
