@@ -163,8 +163,13 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._mixer, self._is_error, self._guard, self._unwatch = mixer, is_error, guard, unwatch
-        self._has_calls = False  # of the response that streams
+        self._begin_response()
         self._queued: list[CueFrame] = []  # reports of calls, sent after the words before them
+
+    def _begin_response(self) -> None:
+        self._has_calls = False
+        self._awaited: set[str] = set()  # its calls whose results have not come
+        self._has_words = False  # after its last result
 
     async def cleanup(self) -> None:
         """End with the pipeline; a service that was watched is as before."""
@@ -211,13 +216,18 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 if router.phase == "done":
                     router.begin_turn()
             case LLMFullResponseEndFrame():
-                has_calls, self._has_calls = self._has_calls, False
-                has_calls |= self._guard.has_run
-                # The calls of this response may have ended already, and more responses follow.
+                # After calls, which may have ended already, another response follows. But a live model's calls come
+                # before a response, or in it, and it answers them there.
+                is_answer = not self._has_calls or (self._has_words and not self._awaited)
+                self._begin_response()
+                if self._guard.has_run or not is_answer:
+                    return []
                 failure = self._guard.failure
-                return [] if has_calls else [CueFrame(StreamFailed(failure) if failure else Finish("stop"))]
+                return [CueFrame(StreamFailed(failure) if failure else Finish("stop"))]
             case FunctionCallsStartedFrame():
-                self._has_calls |= self._guard.note(frame.function_calls)
+                if self._guard.note(frame.function_calls):
+                    self._has_calls = True
+                    self._awaited.update(call.tool_call_id for call in frame.function_calls)
                 return [report for call in frame.function_calls for report in self._called(call)]
             case FunctionCallInProgressFrame() if frame.tool_call_id:
                 # For pipelines that missed the frame above; the router handles a call once.
@@ -225,22 +235,25 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 return self._called(frame)
             case FunctionCallResultFrame():
                 return self._result(frame)
-            case FunctionCallCancelFrame(run_llm=True):  # by its timeout, and by nothing else
-                return [self._ended(frame, is_error=True, content="timeout")]
             case FunctionCallCancelFrame():
-                return [CueFrame(ended_call=self._guard.id_of(frame))]
+                self._call_ended(frame)
+                if not frame.run_llm:
+                    return [CueFrame(ended_call=self._guard.id_of(frame))]
+                return [self._ended(frame, is_error=True, content="timeout")]  # by its timeout, and by nothing else
             case LLMTextFrame(skip_tts=True):
                 router.alive()
                 if frame.text.strip():
+                    self._has_words = True
                     router.written()
             case LLMTextFrame():
                 router.alive()
+                self._has_words |= bool(frame.text.strip())
                 if router.phase != "done" and frame.text.strip():
                     return [CueFrame(TextDelta(frame.text))]
             case BotStartedSpeakingFrame() | BotStoppedSpeakingFrame():
                 self._mixer.is_speaking = isinstance(frame, BotStartedSpeakingFrame)
             case InterruptionFrame():
-                self._has_calls = False
+                self._begin_response()
                 self._drop_queued()
                 return [CueFrame()]
         return []
@@ -256,6 +269,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._mixer.router.alive()
         if frame.properties is not None and not frame.properties.is_final:
             return []
+        self._call_ended(frame)
         name, content = frame.function_name, "" if frame.result is None else str(frame.result)
         failed = frame.error is not None or self._is_error(frame.result)
         reports = [self._ended(frame, is_error=failed, content=content)]
@@ -265,6 +279,10 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             reports.append(CueFrame(ended_call=self._guard.id_of(frame)))
         self._guard.forget(frame)
         return reports
+
+    def _call_ended(self, frame: Any) -> None:
+        self._awaited.discard(frame.tool_call_id)
+        self._has_words = False
 
     def _called(self, call: Any) -> list[CueFrame]:
         """The reports of a call; Pipecat announces it when its arguments are complete."""
