@@ -190,6 +190,9 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
             ]
             return spoken_cue(name, takes, loop=usually_loops(name) if override.loop is None else bool(override.loop))
         spec = override.spec or CATALOG[name].spec
+        if override.loop is None and usually_loops(name) and not spec.loop:
+            tail_ms = spec.tail_ms + max(LOOP_PERIOD_MS - spec.length_ms, 0.0)  # as a short file gets
+            spec = replace(spec, tail_ms=tail_ms, loop=True)
         recipe = {"spec": spec.to_table(), "rate": sample_rate, **level}
         samples, measured = _finished(recipe, lambda: _rendered(spec, sample_rate, level))
         loop = spec.loop if override.loop is None else bool(override.loop)

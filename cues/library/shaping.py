@@ -32,7 +32,7 @@ MAX_GAIN_DB = 20.0
 """Largest gain towards the target (dB): more would raise noise. Attenuation has no limit."""
 SILENCE_LUFS = -70.0
 LOOP_PERIOD_MS = 2000.0
-"""Shortest period of a file for the waiting sound that has no settings of a loop."""
+"""Shortest period of a waiting sound that has no settings of a loop."""
 _METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 _SEAM_MS = 20.0  # a loop's crossfade
 _DECAYED = 1e-3  # of the peak: −60 dB

@@ -11,7 +11,7 @@ RATE = 24000
 
 def bank(*names, seconds=0.1):
     samples = np.sin(np.arange(round(seconds * RATE)) * 0.1).astype(np.float32) * np.float32(0.1)
-    return {name: cues.Cue(name=name, samples=samples, sample_rate=RATE) for name in names}
+    return {name: cues.Cue(name=name, samples=samples, sample_rate=RATE, loop=name == "working") for name in names}
 
 
 def spoken(name):

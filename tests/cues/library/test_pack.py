@@ -52,6 +52,14 @@ def test_a_spec_can_be_given_or_borrowed(pack):
     assert bank["error"].spec.notes[0].hz == 500
 
 
+@pytest.mark.parametrize("spec", ['"attention"', "{ notes = [{ hz = 500, length_ms = 150 }] }"])
+def test_a_spec_for_the_waiting_sound_loops_as_a_file_does_and_may_say_otherwise(pack, spec):
+    cue = cues.load_bank(written(pack, f"[cues]\nworking = {{ spec = {spec} }}"))["working"]
+    assert (cue.loop, len(cue)) == (True, 48000)
+    once = cues.load_bank(written(pack, f"[cues]\nworking = {{ spec = {spec}, loop = false }}"))["working"]
+    assert (once.loop, len(once) < 12000) == (False, True)
+
+
 def test_loop_points_make_a_period(pack):
     text = '[cues]\nworking = { file = "beep.wav", loop = { start_ms = 50, end_ms = 250, period_ms = 3000 } }'
     cue = cues.load_bank(written(pack, text))["working"]

@@ -113,6 +113,14 @@ def test_one_sound_carries_through_three_chained_calls_to_the_first_word(frame):
     ]
 
 
+def test_a_cue_that_does_not_loop_comes_every_two_seconds():
+    pipeline = Pipeline(cues.load_bank(), rules=replace(SILENT, working="attention"))
+    pipeline.handle(ToolCallStart("slow"))
+    sound = np.abs(pipeline.pass_s(12.0)).reshape(-1, RATE // 10).max(axis=1) > 1e-3
+    onsets_s = np.flatnonzero(np.diff(sound.astype(int)) == 1) / 10
+    np.testing.assert_allclose(onsets_s, [3.5, 5.5, 7.5, 9.5, 11.5], atol=0.15)
+
+
 def test_the_sound_is_silent_while_a_cue_sounds_and_keeps_its_beat():
     line = Line()
     line.handle(*call())
