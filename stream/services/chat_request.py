@@ -229,5 +229,5 @@ def _content_of(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def text_of(message: Message) -> str:
-    """The text of a content."""
-    return "".join(value for kind, value in _content_of(message) if kind == "text")
+    """The text of a content, each part on a line of its own."""
+    return "\n".join(value for kind, value in _content_of(message) if kind == "text")

@@ -168,6 +168,12 @@ def test_images_are_written_as_the_native_endpoint_takes_them():
     assert message["messages"] == [{"role": "user", "content": "What is this?", "images": ["iVBORw0"]}]
 
 
+def test_parts_of_text_are_lines_of_the_one_text_that_the_native_endpoint_takes():
+    parts = [{"type": "text", "text": text} for text in ("Turn on", "the kitchen light")]
+    body = chat("ollama-plain-text", endpoint="ollama", messages=[{"role": "user", "content": parts}]).bodies[0]
+    assert body["messages"] == [{"role": "user", "content": "Turn on\nthe kitchen light"}]
+
+
 def test_more_options_for_ollama_leave_the_temperature():
     more = {"options": {"num_ctx": 8192}, "keep_alive": "5m"}
     body = chat("ollama-plain-text", endpoint="ollama", temperature=0.2, extra=more).bodies[0]
