@@ -167,9 +167,10 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._queued: list[CueFrame] = []  # reports of calls, sent after the words before them
 
     def _begin_response(self) -> None:
+        """Begin with what the frames of a response tell: nothing yet."""
         self._has_calls = False
-        self._awaited: set[str] = set()  # its calls whose results have not come
-        self._has_words = False  # after its last result
+        self._awaited: set[str] = set()  # ids of the calls without a result
+        self._has_words = False  # since the last result
 
     async def cleanup(self) -> None:
         """End with the pipeline; a service that was watched is as before."""
@@ -240,16 +241,8 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 if not frame.run_llm:
                     return [CueFrame(ended_call=self._guard.id_of(frame))]
                 return [self._ended(frame, is_error=True, content="timeout")]  # by its timeout, and by nothing else
-            case LLMTextFrame(skip_tts=True):
-                router.alive()
-                if frame.text.strip():
-                    self._has_words = True
-                    router.written()
             case LLMTextFrame():
-                router.alive()
-                self._has_words |= bool(frame.text.strip())
-                if router.phase != "done" and frame.text.strip():
-                    return [CueFrame(TextDelta(frame.text))]
+                return self._text(frame)
             case BotStartedSpeakingFrame() | BotStoppedSpeakingFrame():
                 self._mixer.is_speaking = isinstance(frame, BotStartedSpeakingFrame)
             case InterruptionFrame():
@@ -279,6 +272,18 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             reports.append(CueFrame(ended_call=self._guard.id_of(frame)))
         self._guard.forget(frame)
         return reports
+
+    def _text(self, frame: LLMTextFrame) -> list[CueFrame]:
+        router = self._mixer.router
+        router.alive()
+        if not frame.text.strip():
+            return []
+        self._has_words = True
+        if frame.skip_tts:
+            router.written()
+        elif router.phase != "done":
+            return [CueFrame(TextDelta(frame.text))]
+        return []
 
     def _call_ended(self, frame: Any) -> None:
         self._awaited.discard(frame.tool_call_id)

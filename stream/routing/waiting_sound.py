@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from cues.errors import MixerClosedError
 from cues.library.shaping import LOOP_PERIOD_MS
 from cues.mixing.voice import PHRASE_FADE_MS, WAIT_FADE_MS, Wait
+from cues.units import ms_to_samples
 from stream.routing.turn_state import NEVER
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ __all__ = ["WaitingSound"]
 
 _LONGEST_S = 1e6  # Of a wait, where there is no limit.
 _AHEAD_S = 0.5  # A span whose start was put off is published again when the old start comes this near.
+
+
+@lru_cache(maxsize=8)  # sessions share it
+def _repeatable(cue: Cue) -> Cue:
+    """A loop of a cue that is none, with silence after it: back to back it would sound like an alarm."""
+    n_missing = ms_to_samples(LOOP_PERIOD_MS, cue.sample_rate) - len(cue)
+    return replace(cue, samples=np.pad(cue.samples, (0, max(n_missing, 0))), loop=True)
 
 
 class WaitingSound:
@@ -42,7 +51,6 @@ class WaitingSound:
         self._patience = self._heard_before = 0
         self._ahead = round(_AHEAD_S * self._mixer.sample_rate)
         self._cue: Cue | None = None
-        self._given: tuple[Cue | None, Cue | None] = None, None  # one that does not loop, and how it is played
         self._voice: Voice | None = None
         self._published: list[Span] = []
         self._wait: Wait | None = None
@@ -93,7 +101,9 @@ class WaitingSound:
         covers_gap = stalls or not (turn.had_calls or rules.thinking)
         after_s = rules.silence_s if covers_gap else self._patience_s
         never = after_s == math.inf
-        cue = None if name is None or never or player.is_silent(name) else self._repeatable(player.bank.get(name))
+        cue = None if name is None or never or player.is_silent(name) else player.bank.get(name)
+        if cue is not None and not (cue.loop or cue.phrases):
+            cue = _repeatable(cue)
         if cue is not None and cue.phrases and turn.has_text and not (stalls or self.sounds):
             cue = None  # words are to be heard, and a phrase is no bridge to them
         needless = cue is None and (stalls or not (has_limits or player.puts_off))
@@ -111,16 +121,6 @@ class WaitingSound:
             blind=not (stalls or any(call.is_complete for call in turn.calls.awaited)),
             limit_samples=round(min(limit_s, _LONGEST_S) * self._mixer.sample_rate),
         )
-
-    def _repeatable(self, cue: Cue | None) -> Cue | None:
-        """A cue that does not loop, and would repeat like an alarm, with silence after it."""
-        if cue is None or cue.loop or cue.phrases:
-            return cue
-        if cue is not self._given[0]:
-            n_missing = round(LOOP_PERIOD_MS / 1000.0 * cue.sample_rate) - len(cue)
-            samples = np.pad(cue.samples, (0, max(n_missing, 0)))
-            self._given = cue, replace(cue, samples=samples, loop=True)
-        return self._given[1]
 
     def _go_on(self, cue: Cue | None, *, after_s: float, answer_from: int, blind: bool, limit_samples: int) -> None:
         """Wait for speech with `cue`, or with none; a loop that has begun goes on, and does not change its cue.

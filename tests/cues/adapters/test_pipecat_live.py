@@ -34,7 +34,7 @@ def calls(*ids):
 
 
 class Session:
-    """What the service uses of a session of `google.genai`: messages, pauses in seconds, and `RESULTS`."""
+    """A stand-in for a `google.genai` session. Its steps are messages, pauses in seconds, and `RESULTS`."""
 
     def __init__(self, steps):
         self._steps, self._n_awaited, self._answered = steps, 0, asyncio.Event()
