@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
@@ -52,6 +52,14 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
         return self.event is None and self.ended_call is None
 
 
+@dataclass
+class _Response:
+    """What a service tells of a response: its own calls, by id, and why it failed."""
+
+    native: dict[str, tuple[str, str]] = field(default_factory=dict)
+    failure: str = ""
+
+
 class TextGuard:
     """Reads the model's text, one response after the other; `llm` runs the calls in it."""
 
@@ -59,9 +67,8 @@ class TextGuard:
         self._llm, self._tools, self._is_on, self._start = llm, tools, is_on, checked_start(start)
         self._context: LLMContext | None = None
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
-        self._native: dict[str, tuple[str, str]] = {}
-        self._failure = ""
-        self._ended: dict[int, tuple[dict[str, tuple[str, str]], str, bool]] = {}  # the same, by the end frame's id
+        self._response = _Response()
+        self._ended: dict[int, tuple[_Response, bool]] = {}  # by the end frame's id, and whether it was cut off
         self.failure = ""  # of the response that has ended
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
@@ -97,17 +104,17 @@ class TextGuard:
     def _before_push(self, _: Any, frame: Frame) -> None:
         match frame:
             case LLMFullResponseStartFrame():
-                self._native, self._failure = {}, ""
+                self._response = _Response()
             case FunctionCallsStartedFrame():
-                self._native |= {call.tool_call_id: _said(call) for call in frame.function_calls}
+                self._response.native |= {call.tool_call_id: _said(call) for call in frame.function_calls}
             case LLMFullResponseEndFrame():
                 task = asyncio.current_task()
                 is_cut = task is not None and task.cancelling() > 0  # by an interruption, whose frame comes later
-                self._ended[frame.id] = self._native, self._failure, is_cut
+                self._ended[frame.id] = self._response, is_cut
 
     def _on_error(self, _: Any, error: ErrorFrame) -> None:
         if error.category is not ErrorCategory.APPLICATION:  # a tool's, which may belong to an earlier response
-            self._failure = error.error or "the model failed"
+            self._response.failure = error.error or "the model failed"  # some services tell it after the end
 
     # The frames of a response.
 
@@ -126,7 +133,8 @@ class TextGuard:
                 if isinstance(frame, InterruptionFrame):
                     self._ended.clear()
             case LLMFullResponseEndFrame():
-                native, self.failure, is_cut = self._ended.pop(frame.id, ({}, "", False))
+                response, is_cut = self._ended.pop(frame.id, (_Response(), False))
+                native, self.failure = response.native, response.failure
                 if is_cut:
                     self._restart()
                 reader, self._reader = self._reader, None

@@ -281,7 +281,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._has_words = True
         if frame.skip_tts:
             router.written()
-        elif router.phase != "done":
+        elif not router.is_over:  # a live model writes down what it has said already
             return [CueFrame(TextDelta(frame.text))]
         return []
 

@@ -96,6 +96,7 @@ def played(steps, *, tool_s=0.5, knows_llm=True, lasts_s=90.0):
 
 ANSWER = says("It is dark.")
 WORDS = says("Let me look.")
+HEARD_FIRST = [*says("It is dark.")[1:], 0.3, *ANSWER]  # its text comes when its voice is heard already
 
 
 @pytest.mark.parametrize("knows_llm", [True, False])
@@ -109,8 +110,9 @@ WORDS = says("Let me look.")
         [calls("1", "2"), RESULTS, *ANSWER, DONE],
         [calls("1"), RESULTS, calls("2"), RESULTS, 0.2, *ANSWER, DONE],
         [calls("1"), RESULTS, 0.2, *WORDS, calls("2"), RESULTS, 0.2, *ANSWER, DONE],
+        [*WORDS, calls("1"), RESULTS, 0.2, *HEARD_FIRST, DONE],
     ],
-    ids=["a call", "words and a call", "after words", "two calls", "chained", "chained, with words between"],
+    ids=["a call", "words and a call", "after words", "two calls", "chained", "words between", "heard first"],
 )
 def test_after_the_answer_of_a_model_that_speaks_nothing_waits(steps, tool_s, knows_llm):
     sound, mixer = played(steps, tool_s=tool_s, knows_llm=knows_llm)
