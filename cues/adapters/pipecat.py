@@ -20,7 +20,16 @@ from cues.signal.fades import raised_cosine
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
-from stream.events import Finish, InvalidToolCall, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    AudioDelta,
+    Finish,
+    InvalidToolCall,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
 from stream.readers.options import Start, kept
 from stream.routing.router import CueRouter
 
@@ -41,6 +50,7 @@ from pipecat.frames.frames import (  # noqa: E402
     LLMTextFrame,
     MixerControlFrame,
     MixerEnableFrame,
+    TTSAudioRawFrame,
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402
 from pipecat.services.llm_service import LLMService  # noqa: E402
@@ -167,8 +177,8 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._queued: list[CueFrame] = []  # reports of calls, sent after the words before them
 
     def _begin_response(self) -> None:
-        """Begin with what the frames of a response tell: nothing yet."""
-        self._has_calls = False
+        """Begin with what the frames of a response tell: nothing yet, not even that it has begun."""
+        self._in_response = self._has_calls = False
         self._awaited: set[str] = set()  # ids of the calls without a result
         self._has_words = False  # since the last result
 
@@ -213,6 +223,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             case CueFrame(is_taken=False):
                 return [frame]
             case LLMFullResponseStartFrame():
+                self._in_response = True
                 router.begin_answer()
                 if router.phase == "done":
                     router.begin_turn()
@@ -243,6 +254,9 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 return [self._ended(frame, is_error=True, content="timeout")]  # by its timeout, and by nothing else
             case LLMTextFrame():
                 return self._text(frame)
+            case TTSAudioRawFrame() if self._speaks_first(frame):
+                router.alive()
+                return self._words(AudioDelta(frame.audio, f"audio/pcm;rate={frame.sample_rate}"))
             case BotStartedSpeakingFrame() | BotStoppedSpeakingFrame():
                 self._mixer.is_speaking = isinstance(frame, BotStartedSpeakingFrame)
             case InterruptionFrame():
@@ -278,12 +292,20 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         router.alive()
         if not frame.text.strip():
             return []
-        self._has_words = True
         if frame.skip_tts:
+            self._has_words = True
             router.written()
-        elif not router.is_over:  # a live model writes down what it has said already
-            return [CueFrame(TextDelta(frame.text))]
-        return []
+            return []
+        return self._words(TextDelta(frame.text))
+
+    def _speaks_first(self, frame: TTSAudioRawFrame) -> bool:
+        """Whether a live model answers with its voice before its text; other voices are added behind the tap."""
+        awaits_words = self._in_response and not (self._has_words or self._awaited)
+        return awaits_words and frame.audio.count(0) != len(frame.audio)
+
+    def _words(self, event: TextDelta | AudioDelta) -> list[CueFrame]:
+        self._has_words = True
+        return [] if self._mixer.router.phase == "done" else [CueFrame(event)]
 
     def _call_ended(self, frame: Any) -> None:
         self._awaited.discard(frame.tool_call_id)

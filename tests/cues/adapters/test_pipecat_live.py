@@ -96,7 +96,7 @@ def played(steps, *, tool_s=0.5, knows_llm=True, lasts_s=90.0):
 
 ANSWER = says("It is dark.")
 WORDS = says("Let me look.")
-HEARD_FIRST = [*says("It is dark.")[1:], 0.3, *ANSWER]  # its text comes when its voice is heard already
+HEARD = ANSWER[1:]  # without its text
 
 
 @pytest.mark.parametrize("knows_llm", [True, False])
@@ -110,9 +110,10 @@ HEARD_FIRST = [*says("It is dark.")[1:], 0.3, *ANSWER]  # its text comes when it
         [calls("1", "2"), RESULTS, *ANSWER, DONE],
         [calls("1"), RESULTS, calls("2"), RESULTS, 0.2, *ANSWER, DONE],
         [calls("1"), RESULTS, 0.2, *WORDS, calls("2"), RESULTS, 0.2, *ANSWER, DONE],
-        [*WORDS, calls("1"), RESULTS, 0.2, *HEARD_FIRST, DONE],
+        [*WORDS, calls("1"), RESULTS, 0.2, *HEARD, 0.3, *ANSWER, DONE],
+        [*WORDS, calls("1"), RESULTS, 0.2, *HEARD, DONE],
     ],
-    ids=["a call", "words and a call", "after words", "two calls", "chained", "words between", "heard first"],
+    ids=["a call", "words first", "after words", "two calls", "chained", "words between", "heard first", "only heard"],
 )
 def test_after_the_answer_of_a_model_that_speaks_nothing_waits(steps, tool_s, knows_llm):
     sound, mixer = played(steps, tool_s=tool_s, knows_llm=knows_llm)
