@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
@@ -15,6 +15,7 @@ from pipecat.frames.frames import (
     LLMContextFrame,
     LLMFullResponseEndFrame,
     LLMFullResponseStartFrame,
+    LLMServiceMetadataFrame,
     LLMTextFrame,
     LLMThoughtEndFrame,
     LLMThoughtStartFrame,
@@ -25,7 +26,7 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
 from pipecat.utils.errors import ErrorCategory
 
-from stream.events import Event, ReasoningDelta, ServiceEvent, TextDelta, ToolCallEnd, ToolCallStart
+from stream.events import Event, ReasoningDelta, ServiceEvent, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.calls.arguments import canonical, fits_types, properties_of, spelled_out
 from stream.readers.calls.values import dumps, fields_of
 from stream.readers.formats.raw_text import TextReader
@@ -52,14 +53,6 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
         return self.event is None and self.ended_call is None
 
 
-@dataclass
-class _Response:
-    """What a service tells of a response: its own calls, by id, and why it failed."""
-
-    native: dict[str, tuple[str, str]] = field(default_factory=dict)
-    failure: str = ""
-
-
 class TextGuard:
     """Reads the model's text, one response after the other; `llm` runs the calls in it."""
 
@@ -67,8 +60,11 @@ class TextGuard:
         self._llm, self._tools, self._is_on, self._start = llm, tools, is_on, checked_start(start)
         self._context: LLMContext | None = None
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
-        self._response = _Response()
-        self._ended: dict[int, tuple[_Response, bool]] = {}  # by the end frame's id, and whether it was cut off
+        self._native: dict[str, tuple[str, str]] = {}
+        self._failure = ""
+        self._ended: dict[int, tuple[dict[str, tuple[str, str]], str, bool]] = {}  # the same, by the end frame's id
+        self._is_live = False  # the model speaks by itself
+        self.tell: Callable[[CueFrame], Awaitable[None]] | None = None  # takes what no frame of the service says
         self.failure = ""  # of the response that has ended
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
@@ -104,17 +100,22 @@ class TextGuard:
     def _before_push(self, _: Any, frame: Frame) -> None:
         match frame:
             case LLMFullResponseStartFrame():
-                self._response = _Response()
+                self._native, self._failure = {}, ""
             case FunctionCallsStartedFrame():
-                self._response.native |= {call.tool_call_id: _said(call) for call in frame.function_calls}
+                self._native |= {call.tool_call_id: _said(call) for call in frame.function_calls}
             case LLMFullResponseEndFrame():
                 task = asyncio.current_task()
                 is_cut = task is not None and task.cancelling() > 0  # by an interruption, whose frame comes later
-                self._ended[frame.id] = self._response, is_cut
+                self._ended[frame.id] = self._native, "" if self._is_live else self._failure, is_cut
+            case LLMServiceMetadataFrame():
+                self._is_live = frame.is_realtime_service
 
-    def _on_error(self, _: Any, error: ErrorFrame) -> None:
-        if error.category is not ErrorCategory.APPLICATION:  # a tool's, which may belong to an earlier response
-            self._response.failure = error.error or "the model failed"  # some services tell it after the end
+    async def _on_error(self, _: Any, error: ErrorFrame) -> None:
+        if error.category is ErrorCategory.APPLICATION:  # a tool's, which may belong to an earlier response
+            return
+        is_first, self._failure = not self._failure, error.error or "the model failed"
+        if self._is_live and is_first and self.tell is not None:  # the response has ended before, or never does
+            await self.tell(CueFrame(StreamFailed(self._failure)))
 
     # The frames of a response.
 
@@ -133,8 +134,7 @@ class TextGuard:
                 if isinstance(frame, InterruptionFrame):
                     self._ended.clear()
             case LLMFullResponseEndFrame():
-                response, is_cut = self._ended.pop(frame.id, (_Response(), False))
-                native, self.failure = response.native, response.failure
+                native, self.failure, is_cut = self._ended.pop(frame.id, ({}, "", False))
                 if is_cut:
                     self._restart()
                 reader, self._reader = self._reader, None

@@ -173,6 +173,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._mixer, self._is_error, self._guard, self._unwatch = mixer, is_error, guard, unwatch
+        guard.tell = self.queue_frame
         self._begin_response()
         self._queued: list[CueFrame] = []  # reports of calls, sent after the words before them
 

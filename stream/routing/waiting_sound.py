@@ -28,7 +28,6 @@ _LONGEST_S = 1e6  # Of a wait, where there is no limit.
 _AHEAD_S = 0.5  # A span whose start was put off is published again when the old start comes this near.
 
 
-@lru_cache(maxsize=8)  # sessions share it
 def _repeatable(cue: Cue) -> Cue:
     """A loop of a cue that is none, with silence after it: back to back it would sound like an alarm."""
     n_missing = ms_to_samples(LOOP_PERIOD_MS, cue.sample_rate) - len(cue)
@@ -51,6 +50,7 @@ class WaitingSound:
         self._patience = self._heard_before = 0
         self._ahead = round(_AHEAD_S * self._mixer.sample_rate)
         self._cue: Cue | None = None
+        self._repeatable = lru_cache(maxsize=4)(_repeatable)  # another copy would begin the wait anew
         self._voice: Voice | None = None
         self._published: list[Span] = []
         self._wait: Wait | None = None
@@ -103,7 +103,7 @@ class WaitingSound:
         never = after_s == math.inf
         cue = None if name is None or never or player.is_silent(name) else player.bank.get(name)
         if cue is not None and not (cue.loop or cue.phrases):
-            cue = _repeatable(cue)
+            cue = self._repeatable(cue)
         if cue is not None and cue.phrases and turn.has_text and not (stalls or self.sounds):
             cue = None  # words are to be heard, and a phrase is no bridge to them
         needless = cue is None and (stalls or not (has_limits or player.puts_off))

@@ -18,6 +18,7 @@ from tests.support.pipecat_pipeline import run_pipeline
 MIME = f"audio/pcm;rate={RATE}"
 DONE = {"server_content": {"turn_complete": True}}
 RESULTS = "results"  # the session waits for the results of all calls before
+BREAKS = "breaks"  # it breaks off, and so does each that is tried after it
 
 
 def says(text, seconds=0.5):
@@ -34,7 +35,7 @@ def calls(*ids):
 
 
 class Session:
-    """A stand-in for a `google.genai` session. Its steps are messages, pauses in seconds, and `RESULTS`."""
+    """A stand-in for a `google.genai` session. Its steps are messages, pauses in seconds, `RESULTS` and `BREAKS`."""
 
     def __init__(self, steps):
         self._steps, self._n_awaited, self._answered = steps, 0, asyncio.Event()
@@ -45,6 +46,9 @@ class Session:
                 while self._n_awaited > 0:
                     self._answered.clear()
                     await self._answered.wait()
+            elif step == BREAKS:
+                self._steps = [BREAKS]
+                raise ConnectionError("internal error")
             elif isinstance(step, float):
                 await asyncio.sleep(step)
             else:
@@ -120,3 +124,11 @@ def test_after_the_answer_of_a_model_that_speaks_nothing_waits(steps, tool_s, kn
     assert {span.cue for span in mixer.router.spans} <= {"tool_call", "success", "working"}
     assert mixer.router.is_over
     assert last_sound(sound) < 15.0 * RATE
+
+
+@pytest.mark.parametrize("steps", [[calls("1"), RESULTS, 0.2, BREAKS], [calls("1"), RESULTS, *ANSWER, BREAKS]])
+def test_a_session_that_breaks_off_sounds_as_an_error_and_nothing_waits(steps):
+    sound, mixer = played(steps)
+    assert [span.cue for span in mixer.router.spans] == ["tool_call", "success", "error"]
+    assert mixer.router.is_over
+    assert last_sound(sound) < 3.0 * RATE

@@ -35,6 +35,7 @@ FAILED = [
         "response": {"status": "failed", "status_details": {"error": {"message": "Rate limit reached"}}},
     }
 ]
+BROKEN = [{"type": "error", "error": {"type": "server_error", "message": "The server had an error"}}]
 
 
 class Socket:
@@ -60,9 +61,10 @@ class Socket:
         await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize(("responses", "tool_s"), [([FAILED], 0.0), ([CALL, FAILED], 0.5), ([CALL, FAILED], 4.0)])
+@pytest.mark.parametrize("tool_s", [0.5, 4.0])
+@pytest.mark.parametrize("responses", [[FAILED], [BROKEN], [CALL, FAILED], [CALL, BROKEN]])
 def test_a_response_that_fails_sounds_as_an_error(monkeypatch, responses, tool_s):
-    # The service tells of the failure after the response's end.
+    # The service tells of the failure after the response's end, and then of none.
     async def talk():
         socket = Socket(responses)
 
