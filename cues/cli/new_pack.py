@@ -93,10 +93,7 @@ def _built_in(folder: Path) -> dict[str, str]:
     bank = cues.load_bank("", sample_rate=_RATE_HZ)
     for name in CATALOG:
         write_audio(folder / f"{name}.wav", bank[name].samples, _RATE_HZ, "wav", default_subtype("wav"))
-    return {
-        name: f'{{ file = "{name}.wav", loop = true }}' if built_in.spec.loop else f'"{name}.wav"'
-        for name, built_in in CATALOG.items()
-    }
+    return {name: f'"{name}.wav"' for name in CATALOG}  # `loop = true` would repeat a short sound without a pause
 
 
 async def _speak(

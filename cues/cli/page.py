@@ -17,6 +17,7 @@ from cues.cli._telephone import telephone_bank
 from cues.cli._terminal import harmless
 from cues.files import explained
 from cues.library.bank import Bank
+from cues.library.pack import find_pack_dir
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import LINE, at_speech_level, stand_in_speech
 from cues.show.board import Set, board_page, sound_board_packages
@@ -34,7 +35,7 @@ _BUILT_IN = "built in"
     "packs",
     multiple=True,
     type=_options.EXISTING_FOLDER,
-    help="A pack to show beside the built-in cues; twice: two packs beside each other.",
+    help="A pack to show beside the built-in cues (default: CUES_PACK's); twice: two packs beside each other.",
 )
 @click.option("--over", metavar="FILE", type=_options.EXISTING_FILE, help="Your speech, in place of the speaker's.")
 @_options.speaker
@@ -52,6 +53,8 @@ def command(
     if serve:
         sound_board_packages()  # what is missing is said now, not to the browser
     speech, who = _speech(over, speaker)
+    if not packs and (default := find_pack_dir(None)) is not None:
+        packs = (default,)
 
     def make(reload: str) -> str:
         banks = {folder: bank_of(folder, _RATE_HZ) for folder in packs}

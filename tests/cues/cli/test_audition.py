@@ -212,6 +212,16 @@ def test_doctor_reports_and_succeeds_whatever_is_missing(run, monkeypatch):
     assert run("doctor").code == 0
 
 
+def test_page_shows_the_pack_of_every_command_beside_the_built_in_cues(run, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine" / "agent.wav", rhythm(0, 200))
+    monkeypatch.setenv("CUES_PACK", str(tmp_path / "mine"))
+    assert run("page", "board.html").code == 0
+    page = (tmp_path / "board.html").read_text()
+    assert "built in beside mine, at equal loudness" in page
+    assert "<dd>agent.wav</dd>" in page
+
+
 def test_page_shows_two_packs_over_speech_of_ones_own(run, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -8,6 +8,13 @@ import soundfile
 
 import cues
 from cues.library.lint import check_pack
+from tests.support.packs import soft, tone
+
+
+def test_a_short_sound_in_the_place_of_the_waiting_sound_repeats_as_slowly(run, tmp_path):
+    assert run("new-pack", "mine").code == 0
+    soundfile.write(tmp_path / "mine" / "working.wav", soft(tone(660.0, 4800)), 24000)
+    assert cues.load_bank(tmp_path / "mine")["working"].duration_s == 2.0
 
 
 @pytest.fixture
