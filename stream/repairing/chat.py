@@ -31,7 +31,8 @@ class ChatRepair:
     ----------
     not_offered : {"drop", "pass"}
         What becomes of a call written as text whose tool was not offered: `"pass"` is for frameworks that answer such
-        calls themselves.
+        calls themselves. One of an offered tool whose arguments cannot be read then passes with a list that holds their
+        text, which such a framework answers, too.
     calls_in_text : bool
         Whether text is searched for calls; not if the request asked for JSON: only thoughts before it leave it then.
     """
@@ -117,7 +118,8 @@ class ChatRepair:
     def _fault(self, call: ToolCallEnd) -> str:
         """Why a call written as text is dropped; `""` if it goes out."""
         if call.status != "ok":
-            return call.status
+            is_answered = self._passes_unknown and not call.told and call.tool_name in (self.offered or ())
+            return "" if is_answered and call.status == "malformed" else call.status
         if call.told and not self._runs_told:
             return "only told of"
         is_known = self._passes_unknown or (self.offered is not None and call.tool_name in self.offered)

@@ -317,6 +317,8 @@ class Choice:
     def _written(self, call: ToolCallEnd, own_id: str = "") -> dict[str, Any]:
         """A whole call as a delta, with the server's id, or one of its own if it was written as text."""
         kind, arguments = "function", {"arguments": call.arguments_json}
+        if call.from_text and call.status != "ok":
+            arguments = {"arguments": dumps([call.arguments_json])}
         if call.from_text and call.arguments and (properties := self._properties.get(call.tool_name)):
             spelled = spelled_out(call.arguments, fits_types(properties))
             arguments = arguments if spelled == call.arguments else {"arguments": dumps(spelled)}
