@@ -9,6 +9,7 @@ from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, FlushSentinel, llm, util
 from livekit.agents.types import APIConnectOptions
 
 from cues.errors import CueTypeError
+from stream.events import ToolCallEnd
 from stream.readers.options import Start, checked_start
 from stream.repairing.chat import ChatRepair
 
@@ -56,7 +57,11 @@ async def guarded_node(
     start : {"text", "reasoning"}
         As for `guarded`.
     """
-    guard = _Guard(tools, checked_start(start))
+    async for clean in _guarded_by(_Guard(tools, checked_start(start)), chunks):
+        yield clean
+
+
+async def _guarded_by(guard: "_Guard", chunks: Any) -> AsyncIterator[Any]:
     given = await chunks if inspect.isawaitable(chunks) else chunks
     try:
         async for chunk in given:
@@ -84,11 +89,20 @@ def voice_begins(model: Any) -> None:
         model.awaits_voice = False
 
 
+def unread_calls(model: Any) -> list[ToolCallEnd]:
+    """The calls in the latest answer of a guarded model whose arguments cannot be read, once."""
+    if not isinstance(model, _GuardedLLM):
+        return []
+    unread, model.unread = model.unread, []
+    return unread
+
+
 class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
     def __init__(self, model: llm.LLM, start: Start) -> None:
         super().__init__()
         self._guarded, self._label, self._start = model, model.label, start
         self.awaits_voice = False
+        self.unread: list[ToolCallEnd] = []
         model.on("metrics_collected", self._pass_on_metrics)
 
     def _pass_on_metrics(self, *metrics: Any) -> None:
@@ -143,13 +157,15 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
 
     async def _run(self) -> None:
         self._owner.awaits_voice = has_words = False
+        guard, self._owner.unread = _Guard(self._tools, self._start), []
         once = replace(self._conn_options, max_retry=0)
         options = {"chat_ctx": self._chat_ctx, "tools": self._tools, "conn_options": once, **self._options}
         async with self._model.chat(**options) as chunks:
-            async for chunk in guarded_node(chunks, self._tools, start=self._start):
+            async for chunk in _guarded_by(guard, chunks):
                 if not has_words and isinstance(chunk, llm.ChatChunk) and chunk.delta:
                     self._owner.awaits_voice = has_words = bool((chunk.delta.content or "").strip())
                 self._event_ch.send_nowait(chunk)
+        self._owner.unread = guard.unread
 
     async def _metrics_monitor_task(self, event_aiter: AsyncIterable[llm.ChatChunk]) -> None:
         async for _ in event_aiter:
@@ -164,6 +180,11 @@ class _Guard:
         self._names = list(llm.ToolContext(list(tools)).function_tools)
         self._id, self._is_id_of_stream = "", False
         self._begin()
+
+    @property
+    def unread(self) -> list[ToolCallEnd]:
+        """The calls in the text that were dropped because their arguments cannot be read."""
+        return [call for call in self._repair.dropped if call.status == "malformed"]
 
     def _begin(self) -> None:
         self._repair, self._n_calls = ChatRepair(self._names, not_offered="pass", start=self._start), 0

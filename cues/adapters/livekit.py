@@ -26,7 +26,7 @@ from livekit import rtc  # noqa: E402  (report a missing package)
 from livekit.agents import AgentTask  # noqa: E402
 from livekit.agents.voice import io  # noqa: E402
 
-from cues.adapters._livekit_guard import awaits_voice, guarded, guarded_node, voice_begins  # noqa: E402
+from cues.adapters._livekit_guard import awaits_voice, guarded, guarded_node, unread_calls, voice_begins  # noqa: E402
 from cues.adapters._livekit_input import DeafToCues  # noqa: E402
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
@@ -220,6 +220,8 @@ class SessionCues:
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router
+        for call in unread_calls(self._model):  # LiveKit does not know of them
+            router.handle(call)
         if event.new_state == "speaking":
             voice_begins(self._model)
         elif event.new_state == "thinking":

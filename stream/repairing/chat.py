@@ -31,10 +31,14 @@ class ChatRepair:
     ----------
     not_offered : {"drop", "pass"}
         What becomes of a call written as text whose tool was not offered: `"pass"` is for frameworks that answer such
-        calls themselves. One of an offered tool whose arguments cannot be read then passes with a list that holds their
-        text, which such a framework answers, too.
+        calls themselves.
     calls_in_text : bool
         Whether text is searched for calls; not if the request asked for JSON: only thoughts before it leave it then.
+
+    Attributes
+    ----------
+    dropped : list of ToolCallEnd
+        The calls written as text that did not go out.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class ChatRepair:
         self._runs_told, self._passes_unknown = told == "run", not_offered == "pass"
         self._passes_all = self.offered is None and without_tools == "pass"
         self._start, self._calls_in_text = checked_start(start), calls_in_text
+        self.dropped: list[ToolCallEnd] = []
         self._first = self._choice()
         self._choices = {"0": self._first}
         self._read, self._passes = self._first.reader.feed, self._first.passes
@@ -113,13 +118,12 @@ class ChatRepair:
 
     def _choice(self, index: object = 0) -> Choice:
         reader = OpenAIReader(self.offered, start=self._start, calls_in_text=self._calls_in_text)
-        return Choice(reader, self._fault, self._properties, index)
+        return Choice(reader, self._fault, self.dropped.append, self._properties, index)
 
     def _fault(self, call: ToolCallEnd) -> str:
         """Why a call written as text is dropped; `""` if it goes out."""
         if call.status != "ok":
-            is_answered = self._passes_unknown and not call.told and call.tool_name in (self.offered or ())
-            return "" if is_answered and call.status == "malformed" else call.status
+            return call.status
         if call.told and not self._runs_told:
             return "only told of"
         is_known = self._passes_unknown or (self.offered is not None and call.tool_name in self.offered)

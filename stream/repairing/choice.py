@@ -48,17 +48,18 @@ class Choice:
 
     A structured call passes as it comes, fragment by fragment. One that may repeat a call written as text, or whose
     fragments are not plain, goes out whole when its reader is sure of it. `fault` says why a call written as text is
-    dropped; `""` if it goes out.
+    dropped; `""` if it goes out. `drop` gets those that are.
     """
 
     def __init__(
         self,
         reader: OpenAIReader,
         fault: Callable[[ToolCallEnd], str],
+        drop: Callable[[ToolCallEnd], None],
         properties: Mapping[str, Mapping[str, Any]],
         index: object = 0,
     ) -> None:
-        self._fault, self._properties, self._index = fault, properties, index
+        self._fault, self._drop, self._properties, self._index = fault, drop, properties, index
         self.reader = reader
         reader.reads_one = True
         self._calls = 0  # that have gone out
@@ -312,13 +313,12 @@ class Choice:
             self._awaits_client = True
             return [self._written(call)]
         logger.warning("dropped a call that was written as text: %s (%s)", logged_name(call.tool_name), why)
+        self._drop(call)
         return []
 
     def _written(self, call: ToolCallEnd, own_id: str = "") -> dict[str, Any]:
         """A whole call as a delta, with the server's id, or one of its own if it was written as text."""
         kind, arguments = "function", {"arguments": call.arguments_json}
-        if call.from_text and call.status != "ok":
-            arguments = {"arguments": dumps([call.arguments_json])}
         if call.from_text and call.arguments and (properties := self._properties.get(call.tool_name)):
             spelled = spelled_out(call.arguments, fits_types(properties))
             arguments = arguments if spelled == call.arguments else {"arguments": dumps(spelled)}
