@@ -15,7 +15,6 @@ from pipecat.frames.frames import (
     LLMContextFrame,
     LLMFullResponseEndFrame,
     LLMFullResponseStartFrame,
-    LLMServiceMetadataFrame,
     LLMTextFrame,
     LLMThoughtEndFrame,
     LLMThoughtStartFrame,
@@ -63,7 +62,6 @@ class TextGuard:
         self._native: dict[str, tuple[str, str]] = {}
         self._failure = ""
         self._ended: dict[int, tuple[dict[str, tuple[str, str]], str, bool]] = {}  # the same, by the end frame's id
-        self._is_live = False  # the model speaks by itself
         self.tell: Callable[[CueFrame], Awaitable[None]] | None = None  # takes what no frame of the service says
         self.failure = ""  # of the response that has ended
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
@@ -107,14 +105,18 @@ class TextGuard:
                 task = asyncio.current_task()
                 is_cut = task is not None and task.cancelling() > 0  # by an interruption, whose frame comes later
                 self._ended[frame.id] = self._native, "" if self._is_live else self._failure, is_cut
-            case LLMServiceMetadataFrame():
-                self._is_live = frame.is_realtime_service
+                self._failure = ""
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether the model speaks by itself: its service may tell of a failure behind a response, or never end it."""
+        return self._llm is not None and bool(self._llm.service_metadata_frame().is_realtime_service)
 
     async def _on_error(self, _: Any, error: ErrorFrame) -> None:
         if error.category is ErrorCategory.APPLICATION:  # a tool's, which may belong to an earlier response
             return
         is_first, self._failure = not self._failure, error.error or "the model failed"
-        if self._is_live and is_first and self.tell is not None:  # the response has ended before, or never does
+        if self._is_live and is_first and self.tell is not None:
             await self.tell(CueFrame(StreamFailed(self._failure)))
 
     # The frames of a response.

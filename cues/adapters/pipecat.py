@@ -50,6 +50,7 @@ from pipecat.frames.frames import (  # noqa: E402
     LLMTextFrame,
     MixerControlFrame,
     MixerEnableFrame,
+    StartFrame,
     TTSAudioRawFrame,
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402
@@ -173,15 +174,23 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._mixer, self._is_error, self._guard, self._unwatch = mixer, is_error, guard, unwatch
-        guard.tell = self.queue_frame
+        guard.tell = self._tell
         self._begin_response()
         self._queued: list[CueFrame] = []  # reports of calls, sent after the words before them
+        self._has_started = False
+        self._early: list[CueFrame] = []  # reports before that, which the mixer plays once it has started
 
     def _begin_response(self) -> None:
         """Begin with what the frames of a response tell: nothing yet, not even that it has begun."""
         self._in_response = self._has_calls = False
         self._awaited: set[str] = set()  # ids of the calls without a result
         self._has_words = False  # since the last result
+
+    async def _tell(self, report: CueFrame) -> None:
+        if self._has_started:
+            await self.queue_frame(report)
+        else:
+            self._early.append(report)
 
     async def cleanup(self) -> None:
         """End with the pipeline; a service that was watched is as before."""
@@ -217,6 +226,10 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 await self.push_frame(report, FrameDirection.DOWNSTREAM)
             if not (cuts or passed in reports):
                 await self.push_frame(passed, direction)
+        if isinstance(frame, StartFrame):
+            self._has_started = True
+            for report in self._early:
+                await self.push_frame(report, FrameDirection.DOWNSTREAM)
 
     def _meaning(self, frame: Frame) -> list[CueFrame]:
         router = self._mixer.router

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import numpy as np
 import pipecat.services.openai.realtime.llm as realtime
 import pytest
 from pipecat.frames.frames import LLMContextFrame
@@ -39,7 +40,7 @@ BROKEN = [{"type": "error", "error": {"type": "server_error", "message": "The se
 
 
 class Socket:
-    """A server that answers each `response.create` with the next response."""
+    """A server that answers each `response.create` with the next response: events, and pauses in seconds."""
 
     def __init__(self, responses):
         self._responses, self._asked = responses, asyncio.Semaphore(0)
@@ -57,29 +58,30 @@ class Socket:
             await self._asked.acquire()
             await asyncio.sleep(0.3)
             for event in response:
+                if isinstance(event, float):
+                    await asyncio.sleep(event)
+                    continue
                 yield json.dumps({"event_id": "event_2", "previous_item_id": None, **event})
         await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("tool_s", [0.5, 4.0])
-@pytest.mark.parametrize("responses", [[FAILED], [BROKEN], [CALL, FAILED], [CALL, BROKEN]])
-def test_a_response_that_fails_sounds_as_an_error(monkeypatch, responses, tool_s):
-    # The service tells of the failure after the response's end, and then of none.
-    async def talk():
-        socket = Socket(responses)
+def talk(monkeypatch, socket, *, tool_s=0.5):
+    """What a session plays after a question, and its router; without a socket it is refused."""
 
-        async def connect(**_):
-            return socket
+    async def connect(**_):
+        if socket is None:
+            raise ConnectionRefusedError
+        return socket
 
-        async def read_file(params):
-            await asyncio.sleep(tool_s)
-            await params.result_callback("text")
+    async def read_file(params):
+        await asyncio.sleep(tool_s)
+        await params.result_callback("text")
 
+    async def session():
         async def script(send, clock):
             await send(LLMContextFrame(context))
             await clock.sleep(90.0)
 
-        monkeypatch.setattr(realtime, "websocket_connect", connect)
         context = LLMContext([{"role": "user", "content": "hi"}])
         llm = realtime.OpenAIRealtimeLLMService(api_key="none")
         llm.register_function("read_file", read_file)
@@ -87,7 +89,26 @@ def test_a_response_that_fails_sounds_as_an_error(monkeypatch, responses, tool_s
         pair = LLMContextAggregatorPair(context)
         return await played_by(mixer, [pair.user(), llm, tap], script, after=[pair.assistant()]), mixer.router
 
-    sound, router = run_virtually(talk)
+    monkeypatch.setattr(realtime, "websocket_connect", connect)
+    return run_virtually(session)
+
+
+@pytest.mark.parametrize("tool_s", [0.5, 4.0])
+@pytest.mark.parametrize("responses", [[FAILED], [BROKEN], [CALL, FAILED], [CALL, BROKEN]])
+def test_a_response_that_fails_sounds_as_an_error(monkeypatch, responses, tool_s):
+    # The service tells of the failure after the response's end, and then of none.
+    sound, router = talk(monkeypatch, Socket(responses), tool_s=tool_s)
     assert [span.cue for span in router.spans].count("error") == 1
     assert router.is_over
     assert last_sound(sound) < 6.0 * RATE
+
+
+def test_each_response_that_fails_sounds_also_if_the_server_began_it(monkeypatch):
+    _, router = talk(monkeypatch, Socket([[*FAILED, 7.0, *FAILED, 7.0, *FAILED]]))
+    assert [span.cue for span in router.spans] == ["error"] * 3
+
+
+def test_a_model_that_cannot_be_reached_sounds_as_an_error(monkeypatch):
+    sound, router = talk(monkeypatch, None)
+    assert [span.cue for span in router.spans] == ["error"]
+    assert np.abs(sound[:RATE]).max() > 0.01
