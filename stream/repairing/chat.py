@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from stream.checks import check_choice
@@ -18,6 +20,7 @@ from stream.request_bodies import asks_for_data
 
 __all__ = ["ChatRepair"]
 
+_MOST_DROPPED = 16
 _MOST_CHOICES = 128  # that have a reader each; what a server sends is endless
 
 
@@ -37,8 +40,8 @@ class ChatRepair:
 
     Attributes
     ----------
-    dropped : list of ToolCallEnd
-        The calls written as text that did not go out.
+    dropped : deque of ToolCallEnd
+        The last calls written as text that did not go out, without their arguments.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class ChatRepair:
         self._runs_told, self._passes_unknown = told == "run", not_offered == "pass"
         self._passes_all = self.offered is None and without_tools == "pass"
         self._start, self._calls_in_text = checked_start(start), calls_in_text
-        self.dropped: list[ToolCallEnd] = []
+        self.dropped = deque[ToolCallEnd](maxlen=_MOST_DROPPED)
         self._first = self._choice()
         self._choices = {"0": self._first}
         self._read, self._passes = self._first.reader.feed, self._first.passes
@@ -118,7 +121,10 @@ class ChatRepair:
 
     def _choice(self, index: object = 0) -> Choice:
         reader = OpenAIReader(self.offered, start=self._start, calls_in_text=self._calls_in_text)
-        return Choice(reader, self._fault, self.dropped.append, self._properties, index)
+        return Choice(reader, self._fault, self._drop, self._properties, index)
+
+    def _drop(self, call: ToolCallEnd) -> None:
+        self.dropped.append(replace(call, arguments_json=""))
 
     def _fault(self, call: ToolCallEnd) -> str:
         """Why a call written as text is dropped; `""` if it goes out."""

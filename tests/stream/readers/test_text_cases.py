@@ -57,6 +57,28 @@ def test_call_is_announced_as_soon_as_its_name_is_certain(case):
         assert wanted is None or at <= wanted, (starts, case["cue_at"])
 
 
+NAMES_BEFORE_JSON = [  # GLM 4.7, the example of Hugging Face's documentation, Hunyuan 7B's template, DeepSeek in ASCII
+    '<tool_call>get_weather {"city": "Oslo"}</tool_call>',
+    '<tool_call>get_weather\n{"city": "Oslo"}\n</tool_call>',
+    '<tool_calls><tool_call>get_weather\n```json\n{"city": "Oslo"}\n```</tool_call></tool_calls>',
+    (
+        '<tool_calls_begin><tool_call_begin>function<tool_sep>get_weather\n```json\n{"city": "Oslo"}\n```'
+        "<tool_call_end><tool_calls_end>"
+    ),
+]
+
+
+@pytest.mark.parametrize("written", NAMES_BEFORE_JSON)
+@pytest.mark.parametrize("tools", [None, ["get_weather"]])
+def test_a_name_before_its_json_in_a_tag_is_a_call(written, tools):
+    for chunks in splits(f"Let me look.\n{written}"):
+        reader = TextReader(tools=tools)
+        events = [event for text in chunks for event in reader.feed(text)] + reader.close(finish="stop")
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "Let me look."
+        (call,) = complete_calls(events)
+        assert (call.tool_name, call.arguments) == ("get_weather", {"city": "Oslo"})
+
+
 def lines_of(text, pattern):
     for token in re.findall(pattern, text, re.DOTALL):
         message = {"role": "assistant", "content": token}

@@ -24,7 +24,10 @@ _BRACES = Shape(SPACE, "call:", NAME, "{")
 _BRACES_ALONE = Shape(Run(""), NAME, "{")
 
 _CALL_ID = Shape(SPACE, "[CALL_ID]", SPACE, Run(r"[^\[\]{}\s]{1,128}"), SPACE, (["[ARGS]"], ["{"]))
-_HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
+# DeepSeek also writes its tokens in ASCII, without bars.
+_SEPARATORS = ("<|tool_sep|>", "<tool_sep>")
+_ENDS = ("<|tool_call_end|>", "<|tool_calls_end|>", "<tool_call_end>", "<tool_calls_end>")
+_HEADER_END = marker_pattern("<|tool_call_argument_begin|>", *_SEPARATORS, *_ENDS)
 NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
 _TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
 _LONGEST_HEADER = 200
@@ -54,11 +57,11 @@ def _read_flowers(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading
 def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
     header, separator = yield from parser.find(*_HEADER_END, _LONGEST_HEADER)
-    if len(header) > _LONGEST_HEADER or separator.endswith("end|>"):
+    if len(header) > _LONGEST_HEADER or separator in _ENDS:
         raise Unreadable
     parser.take(len(separator))
     header = header.strip()
-    if separator == "<|tool_sep|>":
+    if separator in _SEPARATORS:
         # The header may hold only the kind of call; then the name follows the separator, or a tag that has it.
         if header == "function" and (yield from parser.test(INVOKE)):
             yield from read_tags(parser, row)
@@ -189,6 +192,10 @@ ROWS = (
             closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>", "<|calls|>")),
     Dialect(name="deepseek", markers=("<|tool_call_begin|>",), heads=((_NUMBERED, _read_numbered),),
             otherwise=_read_header, closers=("<|tool_call_end|>",)),
+    Dialect(name="deepseek_section_in_ascii", markers=("<tool_calls_begin>",), read=_read_section,
+            closers=("<tool_calls_end>", "</tool_calls_end>")),
+    Dialect(name="deepseek_in_ascii", markers=("<tool_call_begin>",), otherwise=_read_header,
+            closers=("<tool_call_end>", "</tool_call_end>")),
     # Gemma writes this token, too, in place of its own.
     Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=(*JSON, *_IN_BRACES),
             closers=("<|/tool_call|>", "<|message_sep|>", "<tool_call|>")),

@@ -51,6 +51,7 @@ _KEYED = Shape(
 )
 # A blank before the name counts only before a key: `<tool> hammer </tool>` is another language's.
 _KEYED_BEHIND_BLANK = Shape(Run(r"[ \t]{1,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", PREFIX, _KEY_TAGS)
+_NAME_AND_BODY = Shape(SPACE, NAME, SPACE, (["{", SPACE, (['"'], ["}"])], _FENCED))
 _KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
@@ -351,8 +352,15 @@ def _keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     parser.settle(draft, values.json)
 
 
+def _name_and_body(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read a name, and the arguments in JSON behind it, fenced or not."""
+    parser.take(match.end(3) - parser.position)
+    yield from parser.json_arguments(parser.call(match.group(2)))
+
+
 # Heads of tags that are known by their shape.
-INSIDE, KEYED = (_INSIDE, _read_inside), ((_KEYED, _keyed), (_KEYED_BEHIND_BLANK, _keyed))
+INSIDE = (_INSIDE, _read_inside)
+KEYED = ((_KEYED, _keyed), (_KEYED_BEHIND_BLANK, _keyed), (_NAME_AND_BODY, _name_and_body))
 FUNCTIONS = (_FUNCTIONS_INSIDE, _read_functions)
 WITH_ATTRIBUTES = (
     Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, *_FENCED], [SPACE, "<", PREFIX, _PARAMETER])),
