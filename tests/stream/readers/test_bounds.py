@@ -46,7 +46,8 @@ def kept(reader, items):
         assert table.glued.recovery
     feed, failures = reader.feed, []
     gc.collect()
-    gc.freeze()  # Among many other objects of the process, cycles would be collected later.
+    gc.freeze()  # Among many other objects of the process, cycles would be collected later;
+    gc.collect()  # how many there are is counted here.
     tracemalloc.start()
     try:
         for item in items:
