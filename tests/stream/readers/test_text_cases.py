@@ -65,6 +65,9 @@ NAMES_BEFORE_JSON = [  # GLM 4.7, the example of Hugging Face's documentation, H
         '<tool_calls_begin><tool_call_begin>function<tool_sep>get_weather\n```json\n{"city": "Oslo"}\n```'
         "<tool_call_end><tool_calls_end>"
     ),
+    '<tool_call_begin>function<tool_sep>get_weather ```json {"city": "Oslo"} ```<tool_call_end>',
+    '<tool_call_begin>function<tool_sep>get_weather{"city": "Oslo"}<tool_call_end>',
+    '<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather{"city": "Oslo"}<｜tool▁call▁end｜>',
 ]
 
 

@@ -29,7 +29,7 @@ _SEPARATORS = ("<|tool_sep|>", "<tool_sep>")
 _ENDS = ("<|tool_call_end|>", "<|tool_calls_end|>", "<tool_call_end>", "<tool_calls_end>")
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", *_SEPARATORS, *_ENDS)
 NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
-_TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
+_TITLE = Shape(Run(r"[^\n<>{}`~]{1,128}"), (["\n"], ["{"], ["`"], ["~"]))
 _LONGEST_HEADER = 200
 
 
@@ -66,8 +66,9 @@ def _read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = Non
         if header == "function" and (yield from parser.test(INVOKE)):
             yield from read_tags(parser, row)
             return
-        title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
-        draft = parser.call(title.group(1) if title else header)
+        title = (yield from parser.test(_TITLE)) if header == "function" else None
+        parser.take(title[1].end(1) - parser.position if title else 0)
+        draft = parser.call(title[1].group(1).strip() if title else header)
     else:
         draft = _numbered(parser, header)
     yield from parser.arguments_or_none(draft)
