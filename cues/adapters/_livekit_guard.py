@@ -1,6 +1,7 @@
 """Split a model's text, for LiveKit's agents, into words to speak and calls to run."""
 
 import inspect
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ from stream.readers.options import Start, checked_start
 from stream.repairing.chat import ChatRepair
 
 __all__ = ["guarded", "guarded_node"]
+
+_MOST_UNREAD = 16  # of calls that nobody asks for
 
 
 def guarded(model: llm.LLM, *, start: Start = "text") -> llm.LLM:
@@ -90,11 +93,10 @@ def voice_begins(model: Any) -> None:
 
 
 def unread_calls(model: Any) -> list[ToolCallEnd]:
-    """The calls in the latest answer of a guarded model whose arguments cannot be read, once."""
+    """The calls in the text of a guarded model whose arguments cannot be read; each is returned once."""
     if not isinstance(model, _GuardedLLM):
         return []
-    unread, model.unread = model.unread, []
-    return unread
+    return [model.unread.popleft() for _ in range(len(model.unread))]
 
 
 class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
@@ -102,7 +104,7 @@ class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent w
         super().__init__()
         self._guarded, self._label, self._start = model, model.label, start
         self.awaits_voice = False
-        self.unread: list[ToolCallEnd] = []
+        self.unread = deque[ToolCallEnd](maxlen=_MOST_UNREAD)
         model.on("metrics_collected", self._pass_on_metrics)
 
     def _pass_on_metrics(self, *metrics: Any) -> None:
@@ -157,7 +159,7 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
 
     async def _run(self) -> None:
         self._owner.awaits_voice = has_words = False
-        guard, self._owner.unread = _Guard(self._tools, self._start), []
+        guard = _Guard(self._tools, self._start)
         once = replace(self._conn_options, max_retry=0)
         options = {"chat_ctx": self._chat_ctx, "tools": self._tools, "conn_options": once, **self._options}
         async with self._model.chat(**options) as chunks:
@@ -165,7 +167,7 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
                 if not has_words and isinstance(chunk, llm.ChatChunk) and chunk.delta:
                     self._owner.awaits_voice = has_words = bool((chunk.delta.content or "").strip())
                 self._event_ch.send_nowait(chunk)
-        self._owner.unread = guard.unread
+        self._owner.unread.extend(guard.unread)
 
     async def _metrics_monitor_task(self, event_aiter: AsyncIterable[llm.ChatChunk]) -> None:
         async for _ in event_aiter:

@@ -62,7 +62,7 @@ class TextGuard:
         self._native: dict[str, tuple[str, str]] = {}
         self._failure = ""
         self._ended: dict[int, tuple[dict[str, tuple[str, str]], str, bool]] = {}  # the same, by the end frame's id
-        self.tell: Callable[[CueFrame], Awaitable[None]] | None = None  # takes what no frame of the service says
+        self.tell: Callable[[CueFrame], Awaitable[None]] | None = None  # of a failure that no frame reports
         self.failure = ""  # of the response that has ended
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
@@ -109,7 +109,7 @@ class TextGuard:
 
     @property
     def _is_live(self) -> bool:
-        """Whether the model speaks by itself: its service may tell of a failure behind a response, or never end it."""
+        """Whether the model speaks by itself. Its service may report a failure after the response, or never end it."""
         return self._llm is not None and bool(self._llm.service_metadata_frame().is_realtime_service)
 
     async def _on_error(self, _: Any, error: ErrorFrame) -> None:

@@ -149,6 +149,7 @@ class SessionCues:
     # The session's events.
 
     def _on_tool(self, update: Any) -> None:
+        self._report_unread()
         match update.type:
             case "tool_call_started":
                 call = update.function_call
@@ -170,6 +171,11 @@ class SessionCues:
                 self.router.handle(
                     ToolResult(tool_name="", tool_call_id=update.call_id, is_error=failed, content=content)
                 )
+
+    def _report_unread(self) -> None:
+        """Tell the router of calls that LiveKit does not know of, as the guard could not read them."""
+        for call in unread_calls(self._model):
+            self.router.handle(call)
 
     def _watch(self, speech: Any) -> None:
         """End a turn with tools as soon as it is interrupted, also by `session.interrupt()`, which tells no event."""
@@ -220,8 +226,7 @@ class SessionCues:
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router
-        for call in unread_calls(self._model):  # LiveKit does not know of them
-            router.handle(call)
+        self._report_unread()
         if event.new_state == "speaking":
             voice_begins(self._model)
         elif event.new_state == "thinking":

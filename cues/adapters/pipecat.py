@@ -181,7 +181,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._early: list[CueFrame] = []  # reports before that, which the mixer plays once it has started
 
     def _begin_response(self) -> None:
-        """Begin with what the frames of a response tell: nothing yet, not even that it has begun."""
+        """Forget the last response; the next one has not begun."""
         self._in_response = self._has_calls = False
         self._awaited: set[str] = set()  # ids of the calls without a result
         self._has_words = False  # since the last result
@@ -313,7 +313,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         return self._words(TextDelta(frame.text))
 
     def _speaks_first(self, frame: TTSAudioRawFrame) -> bool:
-        """Whether a live model answers with its voice before its text; other voices are added behind the tap."""
+        """Whether a live model's answer begins with this sound, before its text. Other voices join after the tap."""
         awaits_words = self._in_response and not (self._has_words or self._awaited)
         return awaits_words and frame.audio.count(0) != len(frame.audio)
 

@@ -53,11 +53,10 @@ def command(
     if serve:
         sound_board_packages()  # what is missing is said now, not to the browser
     speech, who = _speech(over, speaker)
-    if not packs and (default := find_pack_dir(None)) is not None:
-        packs = (default,)
+    folders = packs or tuple(filter(None, [find_pack_dir(None)]))
 
     def make(reload: str) -> str:
-        banks = {folder: bank_of(folder, _RATE_HZ) for folder in packs}
+        banks = {folder: bank_of(folder if packs else None, _RATE_HZ) for folder in folders}
         own = cues.load_bank("", sample_rate=_RATE_HZ)  # "" ignores the pack of this machine.
         answer = over_telephone(speech, _RATE_HZ)[: 3 * RATE_HZ]
         heard = minute(telephone_bank(next(iter(banks.values()), own)), answer)
@@ -66,9 +65,9 @@ def command(
     if serve:
         from cues.cli._page_server import PageServer, Watched, reloading_page
 
-        page = Watched(lambda state: make(f"changes?{state}"), packs)
+        page = Watched(lambda state: make(f"changes?{state}"), folders)
         server = PageServer(reloading_page(page), port=port)
-        watched = harmless(f", watching {', '.join(map(str, packs))}") if packs else ""
+        watched = harmless(f", watching {', '.join(map(str, folders))}") if folders else ""
         click.echo(f"serving on {server.url}{watched} (Ctrl-C ends)")
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(server.serve())

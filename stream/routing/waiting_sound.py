@@ -29,7 +29,7 @@ _AHEAD_S = 0.5  # A span whose start was put off is published again when the old
 
 
 def _repeatable(cue: Cue) -> Cue:
-    """A loop of a cue that is none, with silence after it: back to back it would sound like an alarm."""
+    """A loop of a cue that does not loop, with silence after it: without a pause it would sound like an alarm."""
     n_missing = ms_to_samples(LOOP_PERIOD_MS, cue.sample_rate) - len(cue)
     return replace(cue, samples=np.pad(cue.samples, (0, max(n_missing, 0))), loop=True)
 

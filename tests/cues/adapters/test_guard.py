@@ -175,6 +175,9 @@ def test_in_livekit_a_call_whose_arguments_cannot_be_read_sounds_as_an_error(bef
     call = f'<tool_call>\n{{"name": "get_weather", "arguments": {written}}}\n</tool_call>'
     told = ask(in_livekit, before + call)
     assert (told.spoken, told.ran, told.cues) == (before.strip(), [], ["error"])
+    told = ask(in_livekit, call + TAGGED, ANSWER)  # beside one that runs
+    assert (told.spoken, told.ran) == (ANSWER, [("get_weather", CITY)])
+    assert sorted(told.cues) == ["error", "success", "tool_call"]
 
 
 @IN_EACH

@@ -66,7 +66,7 @@ class Socket:
 
 
 def talk(monkeypatch, socket, *, tool_s=0.5):
-    """What a session plays after a question, and its router; without a socket it is refused."""
+    """What a session plays after a question, and its router. The connection is refused if `socket` is None."""
 
     async def connect(**_):
         if socket is None:

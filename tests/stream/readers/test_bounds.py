@@ -46,8 +46,8 @@ def kept(reader, items):
         assert table.glued.recovery
     feed, failures = reader.feed, []
     gc.collect()
-    gc.freeze()  # Among many other objects of the process, cycles would be collected later;
-    gc.collect()  # how many there are is counted here.
+    gc.freeze()  # Among many other objects of the process, cycles would be collected later.
+    gc.collect()  # From here on the collector counts only what reading makes.
     tracemalloc.start()
     try:
         for item in items:

@@ -60,6 +60,9 @@ def test_call_is_announced_as_soon_as_its_name_is_certain(case):
 NAMES_BEFORE_JSON = [  # GLM 4.7, the example of Hugging Face's documentation, Hunyuan 7B's template, DeepSeek in ASCII
     '<tool_call>get_weather {"city": "Oslo"}</tool_call>',
     '<tool_call>get_weather\n{"city": "Oslo"}\n</tool_call>',
+    '<tool_call>get_weather: {"city": "Oslo"}</tool_call>',
+    '<tool_call>json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
+    '<tool_call>get_weather\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
     '<tool_calls><tool_call>get_weather\n```json\n{"city": "Oslo"}\n```</tool_call></tool_calls>',
     (
         '<tool_calls_begin><tool_call_begin>function<tool_sep>get_weather\n```json\n{"city": "Oslo"}\n```'

@@ -193,6 +193,7 @@ ROWS = (
             closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>", "<|calls|>")),
     Dialect(name="deepseek", markers=("<|tool_call_begin|>",), heads=((_NUMBERED, _read_numbered),),
             otherwise=_read_header, closers=("<|tool_call_end|>",)),
+    # In ASCII they are no tokens: without a call behind them they are spoken.
     Dialect(name="deepseek_section_in_ascii", markers=("<tool_calls_begin>",), read=_read_section,
             closers=("<tool_calls_end>", "</tool_calls_end>")),
     Dialect(name="deepseek_in_ascii", markers=("<tool_call_begin>",), otherwise=_read_header,

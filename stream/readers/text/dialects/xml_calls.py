@@ -52,6 +52,8 @@ _KEYED = Shape(
 # A blank before the name counts only before a key: `<tool> hammer </tool>` is another language's.
 _KEYED_BEHIND_BLANK = Shape(Run(r"[ \t]{1,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", PREFIX, _KEY_TAGS)
 _NAME_AND_BODY = Shape(SPACE, NAME, SPACE, (["{", SPACE, (['"'], ["}"])], _FENCED))
+_NAMED_AGAIN = Shape(SPACE, "{", SPACE, '"name"', SPACE, ":", SPACE, '"', NAME, '"')
+_LABELS = ("json", "function", "tool", *BLOCKS)  # what models write before a call that has its name inside
 _KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
@@ -353,9 +355,17 @@ def _keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
 
 
 def _name_and_body(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
-    """Read a name, and the arguments in JSON behind it, fenced or not."""
+    """Read a tool's name and its arguments as JSON, or a label and a whole call as JSON; in a code fence or not."""
     parser.take(match.end(3) - parser.position)
-    yield from parser.json_arguments(parser.call(match.group(2)))
+    name = match.group(2).rstrip(":")
+    again = yield from parser.test(_NAMED_AGAIN)
+    is_label = name in _LABELS and name not in (parser.declared or ())
+    if is_label or (again and again[1].group(5) == name):
+        yield from parser.begin_fence()
+        yield from json_block(parser, row)
+        yield from parser.end_fence()
+    else:
+        yield from parser.json_arguments(parser.call(name))
 
 
 # Heads of tags that are known by their shape.
