@@ -85,6 +85,17 @@ def test_a_name_before_its_json_in_a_tag_is_a_call(written, tools):
         assert (call.tool_name, call.arguments) == ("get_weather", {"city": "Oslo"})
 
 
+@pytest.mark.parametrize(
+    "body", ['{name: "get_weather", arguments: {city: "Oslo"}}', '"name": "get_weather", "arguments": {"city": "Oslo"}']
+)
+def test_a_call_that_is_almost_json_is_malformed_and_not_spoken(body):
+    for chunks in splits(f"Let me look.\n<tool_call>\n{body}\n</tool_call>"):
+        reader = TextReader(tools=["get_weather"])
+        events = [event for text in chunks for event in reader.feed(text)] + reader.close(finish="stop")
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "Let me look."
+        assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
+
+
 def lines_of(text, pattern):
     for token in re.findall(pattern, text, re.DOTALL):
         message = {"role": "assistant", "content": token}

@@ -52,6 +52,7 @@ _KEYED = Shape(
 # A blank before the name counts only before a key: `<tool> hammer </tool>` is another language's.
 _KEYED_BEHIND_BLANK = Shape(Run(r"[ \t]{1,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", PREFIX, _KEY_TAGS)
 _NAME_AND_BODY = Shape(SPACE, NAME, SPACE, (["{", SPACE, (['"'], ["}"])], _FENCED))
+_ALMOST_JSON = Shape(SPACE, (["{", SPACE, "name"], ['"name"']), SPACE, ":")  # without its quotes, or its outer braces
 _NAMED_AGAIN = Shape(SPACE, "{", SPACE, '"name"', SPACE, ":", SPACE, '"', NAME, '"')
 _LABELS = ("json", "function", "tool", *BLOCKS)  # what models write before a call that has its name inside
 _KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
@@ -370,7 +371,12 @@ def _name_and_body(parser: Parser, row: Dialect, match: re.Match[str]) -> Readin
 
 # Heads of tags that are known by their shape.
 INSIDE = (_INSIDE, _read_inside)
-KEYED = ((_KEYED, _keyed), (_KEYED_BEHIND_BLANK, _keyed), (_NAME_AND_BODY, _name_and_body))
+KEYED = (
+    (_KEYED, _keyed),
+    (_KEYED_BEHIND_BLANK, _keyed),
+    (_NAME_AND_BODY, _name_and_body),
+    (_ALMOST_JSON, json_block),
+)
 FUNCTIONS = (_FUNCTIONS_INSIDE, _read_functions)
 WITH_ATTRIBUTES = (
     Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, *_FENCED], [SPACE, "<", PREFIX, _PARAMETER])),
