@@ -371,12 +371,7 @@ def _name_and_body(parser: Parser, row: Dialect, match: re.Match[str]) -> Readin
 
 # Heads of tags that are known by their shape.
 INSIDE = (_INSIDE, _read_inside)
-KEYED = (
-    (_KEYED, _keyed),
-    (_KEYED_BEHIND_BLANK, _keyed),
-    (_NAME_AND_BODY, _name_and_body),
-    (_ALMOST_JSON, json_block),
-)
+KEYED = ((_KEYED, _keyed), (_KEYED_BEHIND_BLANK, _keyed), (_NAME_AND_BODY, _name_and_body), (_ALMOST_JSON, json_block))
 FUNCTIONS = (_FUNCTIONS_INSIDE, _read_functions)
 WITH_ATTRIBUTES = (
     Shape(_ATTRIBUTES, ">", (["{"], ["\n{"], ["\r\n{"], [SPACE, *_FENCED], [SPACE, "<", PREFIX, _PARAMETER])),
