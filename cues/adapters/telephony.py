@@ -26,13 +26,14 @@ from cues.adapters._telephony_messages import (
 )
 from cues.errors import CueValueError
 from cues.signal.fades import raised_cosine
-from cues.signal.g711 import bytes_of_samples
+from cues.signal.g711 import Law, bytes_of_samples
 from cues.signal.pcm import pcm16_of_float
 
 __all__ = ["CallerAudio", "Digit", "LineEvent", "Marked", "PacedOptions", "PhoneLine", "Started", "Stopped"]
 
 _FADE_MS = 20.0
 RATE = 8000
+_CODECS: dict[str, Law] = {"PCMU": "mulaw", "PCMA": "alaw"}
 
 
 class PhoneLine(PacedLine):
@@ -46,6 +47,9 @@ class PhoneLine(PacedLine):
         Sends one text message over the WebSocket, such as `websocket.send_text`.
     provider : {"twilio", "telnyx", "plivo"}
         The form of the messages; several other servers speak Twilio's.
+    codec : {"PCMU", "PCMA"}
+        What Telnyx plays: the `stream_bidirectional_codec` of your command, whose default this is. It need not be that
+        of the caller's audio. The others play what the call starts with.
     **options
         `bank`, `rules`, `tools`, `limits` and `clock`, as in `PacedOptions`, and `lead_ms`: how far ahead of playback
         frames are sent, milliseconds, 20 or more, by default 80. It covers the network's jitter, and delays a cue over
@@ -54,15 +58,23 @@ class PhoneLine(PacedLine):
     Raises
     ------
     CueValueError
-        If the provider is unknown or the lead is shorter.
+        If the provider or the codec is unknown, or the lead is shorter.
     """
 
     def __init__(
-        self, send: Callable[[str], Awaitable[None]], *, provider: str = "twilio", **options: Unpack[PacedOptions]
+        self,
+        send: Callable[[str], Awaitable[None]],
+        *,
+        provider: str = "twilio",
+        codec: str = "PCMU",
+        **options: Unpack[PacedOptions],
     ) -> None:
         if provider not in PROVIDERS:
             raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
+        if codec not in _CODECS:
+            raise CueValueError(f"codec is {codec!r}; it must be one of {', '.join(_CODECS)}")
         self._messages = PROVIDERS[provider]
+        self._telnyx_plays = _CODECS[codec] if provider == "telnyx" else None
         self._send = send
         self._paced = PacedCues(options, sample_rate=RATE, is_constant=True)
         self._started: Started | None = None
@@ -83,10 +95,13 @@ class PhoneLine(PacedLine):
         Raises
         ------
         CueValueError
-            If the call starts with an encoding other than µ-law, A-law or 16-bit samples; then set the stream up anew.
+            If the call starts with an encoding other than µ-law, A-law or 16-bit samples, or with 16-bit samples of
+            Telnyx, on whose byte order its users disagree; then set the stream up anew.
         """
         event = read_message(message, self._started)
         match event:
+            case Started(law=None) if self._telnyx_plays:
+                raise CueValueError("the call's audio is Telnyx's L16; its stream_codec must be PCMU or PCMA")
             case Started():
                 self._started = event
                 self._paced.retune(event.sample_rate)
@@ -168,6 +183,6 @@ class PhoneLine(PacedLine):
 
     def _message(self, samples: NDArray[np.float32]) -> str:
         assert self._started is not None
-        law = self._started.law
+        law = self._telnyx_plays or self._started.law
         data = pcm16_of_float(samples) if law is None else bytes_of_samples(samples, law)
         return self._messages.media(self._started, data)

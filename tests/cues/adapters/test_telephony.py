@@ -10,6 +10,7 @@ import pytest
 
 import cues
 from cues.adapters.telephony import CallerAudio, Digit, Marked, PhoneLine, Started, Stopped
+from cues.signal.g711 import samples_of_bytes
 from cues.signal.pcm import float_of_pcm16
 from cues.signal.resample import resample
 from stream.events import ToolCallStart
@@ -201,6 +202,39 @@ def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expec
     is_16_bit = media.get("contentType") == "audio/x-l16"
     assert len(base64.b64decode(media["payload"])) == (320 if is_16_bit else 160)
     assert [sent[0], *(message for message in sent if "clear" in message["event"])] == expected
+
+
+TELNYX = {"event": "start", "stream_id": "32DE", "start": {"media_format": {"encoding": "PCMA", "sample_rate": 8000}}}
+
+
+# The documentation of `streaming_start`: stream_bidirectional_codec, by default PCMU, is that of the audio from us.
+@pytest.mark.parametrize(("options", "law"), [({}, "mulaw"), ({"codec": "PCMU"}, "mulaw"), ({"codec": "PCMA"}, "alaw")])
+def test_telnyx_hears_the_codec_of_its_command_whatever_the_callers_is(options, law):
+    async def script(line, _far, clock):
+        started = line.feed(json.dumps(TELNYX))
+        assert started.law == "alaw"
+        line.push(steady_voice(1.0, RATE), RATE)
+        line.end()
+        await clock.sleep(2.0)
+        heard = line.feed(json.dumps({"event": "media", "media": {"payload": base64.b64encode(b"\xd5").decode()}}))
+        assert abs(heard.samples).max() < 0.001  # silence in A-law, and half of full scale in µ-law
+
+    sent = [message for _, message in run_line(partial(PhoneLine, provider="telnyx", **options), script).messages]
+    heard = samples_of_bytes(b"".join(base64.b64decode(message["media"]["payload"]) for message in sent), law)
+    said = steady_voice(1.0, RATE)[RATE // 4 : RATE // 2]
+    at = np.argmax(np.correlate(heard[:RATE], said, "valid"))
+    noise = heard[at : at + len(said)] - said
+    assert (
+        10 * np.log10(np.mean(said**2) / np.mean(noise**2)) > 30.0
+    )  # G.711's own; the wrong law leaves less than 0 dB
+
+
+def test_telnyx_is_refused_a_codec_that_is_not_spoken():
+    with pytest.raises(cues.CueValueError, match="codec is 'OPUS'; it must be one of PCMU, PCMA"):
+        PhoneLine(None, provider="telnyx", codec="OPUS")
+    start = {"event": "start", "start": {"media_format": {"encoding": "L16", "sample_rate": 16000}}}
+    with pytest.raises(cues.CueValueError, match="Telnyx's L16; its stream_codec must be PCMU or PCMA"):
+        PhoneLine(None, provider="telnyx").feed(json.dumps(start))
 
 
 @pytest.mark.parametrize("ended", ["the WebSocket fails", "run is cancelled", "the call stops"])
