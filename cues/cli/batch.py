@@ -108,22 +108,26 @@ def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float,
     """Bring all recordings at DIR|GLOB to one loudness, each by one gain.
 
     A recording keeps its name, sample rate, channels and sample format (WAV or FLAC; others, such as MP3 and ADPCM,
-    become WAV of 24 bits); one that the ceiling keeps too quiet is in the table with missed_lu.
+    become WAV of 24 bits); one that the ceiling keeps too quiet is in the table with missed_lu. Of a DIR|GLOB around
+    --out, what is in --out is not read.
     """
     from cues.batch.normalizing import COLUMNS, Normalize
 
-    table = out / "normalized.csv"
-    written = _written_before(table, COLUMNS)
-    sources = [each for each in find_sources(place) if Path(each.file).resolve() not in written]
-    if not sources:
-        raise CueError(f"{place}: has only the recordings that an earlier run has written")
+    sources, results = find_sources(place), out.resolve()
     base = place if Path(place).is_dir() else os.path.commonpath([Path(each.file).parent for each in sources])
+    if Path(base).resolve() in results.parents:
+        sources = [each for each in sources if results not in Path(each.file).resolve().parents]
+    if not sources:
+        raise CueError(f"{place}: has only the recordings in {out}")
     names = {source: Path(source.file).relative_to(base).with_suffix("") for source in sources}
     ending = {source: ".flac" if source.file.lower().endswith(".flac") else ".wav" for source in sources}
     level = target_lufs, ceiling_dbtp, m100
     tasks = [Normalize(source, f"{out / names[source]}{ending[source]}", *level) for source in sources]
     if len({task.output for task in tasks}) < len(tasks):
-        raise CueError(f"{place}: two recordings would have one name; normalize one format at a time")
+        raise CueError(
+            f"{place}: two recordings would have one name; normalize one format at a time, each with its --out"
+        )
+    table = out / "normalized.csv"
     run = _rewrite(tasks, table, COLUMNS, how)
     limited = sum(row["status"] == "ok" and row["missed_lu"] < -_HEARD_LU for row in run.rows)
     summary = {"target_lufs": target_lufs, "limited": limited}
@@ -169,20 +173,25 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
     return str(folder.resolve()), repr(states)
 
 
-def _written_before(table: Path, columns: Sequence[str]) -> set[Path]:
-    """The recordings that an earlier run has written, by its table."""
+def _written_before(table: Path, columns: Sequence[str]) -> dict[Path, Path]:
+    """The recordings that an earlier run has written, by its table, each with the one it was made of."""
     with contextlib.suppress(CueError):  # no table of ours, which the run will say unless it is fresh
-        return {Path(row["output"]).resolve() for row in Table(table, columns).done().values()}
-    return set()
+        rows = Table(table, columns).done().values()
+        return {Path(row["output"]).resolve(): Path(row["file"]).resolve() for row in rows}
+    return {}
 
 
 def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Mapping[str, Any]) -> Run:
-    """A run whose tasks write recordings, none over one that is read; temporary files of killed workers are deleted."""
+    """A run whose tasks write recordings, each over its own alone; temporary files of killed workers are deleted."""
     from cues.batch.mixing import sweep
 
     read = {Path(task.file).resolve() for task in tasks}
+    written = {} if how["fresh"] else _written_before(table, columns)
     for task in tasks:
-        if Path(task.output).resolve() in read:
+        output, file = Path(task.output).resolve(), Path(task.file).resolve()
+        # A run that was cut off has a table, and may have written more than is in it.
+        is_foreign = written.get(output, file) != file or (output.exists() and not table.exists())
+        if output in read or is_foreign:
             raise CueError(f"{task.output} would be written over a recording; name another folder with --out")
     sweep(task.output for task in tasks)
     try:

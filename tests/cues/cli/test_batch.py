@@ -205,7 +205,7 @@ def test_normalize_brings_recordings_to_one_loudness_and_never_over_the_ceiling(
     assert run("batch", "normalize", "calls", "--out", "calls", "--workers", 1).code == 1  # never over itself
 
 
-def test_recordings_of_an_earlier_run_are_not_taken_again(run, calls, tmp_path):
+def test_what_is_in_the_folder_for_the_results_is_not_read(run, calls, tmp_path):
     for n_files in (2, 3):
         result = run("batch", "normalize", ".", "--workers", 1)
         assert (result.code, f"{n_files} of {n_files} done" in result.out) == (0, True)
@@ -214,10 +214,30 @@ def test_recordings_of_an_earlier_run_are_not_taken_again(run, calls, tmp_path):
     own = tmp_path / "normalized" / "own.wav"
     write(own, tone(550.0, 48000, level=0.1))
     before = own.read_bytes()
-    assert "4 of 4 done" in run("batch", "normalize", ".", "--workers", 1).out
+    (calls / "c.wav").unlink()
+    rows = (tmp_path / "normalized" / "normalized.csv").read_bytes().splitlines(keepends=True)
+    (tmp_path / "normalized" / "normalized.csv").write_bytes(b"".join(rows[:2]))  # as a run that was cut off leaves it
+    assert "2 of 2 done, 1 of them" in run("batch", "normalize", ".", "--workers", 1).out
+    assert not (tmp_path / "normalized" / "normalized").exists()
     assert own.read_bytes() == before
     (tmp_path / "normalized" / "normalized.csv").unlink()
     assert "would be written over a recording" in run("batch", "normalize", ".", "--workers", 1).err
+
+
+def test_no_run_writes_over_a_recording_that_another_was_made_of_or_that_was_there(run, calls, tmp_path):
+    soundfile.write(calls / "a.flac", tone(330.0, 48000, level=0.1), 48000)
+    (calls / "a.flac").rename(calls / "a.aiff")  # read as what it is, and written as WAV
+    both = run("batch", "normalize", "calls", "--workers", 1)
+    assert (both.code, "normalize one format at a time, each with its --out" in both.err) == (1, True)
+    assert run("batch", "normalize", "calls/*.aiff", "--workers", 1).code == 0
+    made = (tmp_path / "normalized" / "a.wav").read_bytes()
+    assert "would be written over a recording" in run("batch", "normalize", "calls/*.wav", "--workers", 1).err
+    assert (tmp_path / "normalized" / "a.wav").read_bytes() == made
+    there = (calls / "a.wav").read_bytes()
+    beside = run("batch", "normalize", "calls/*.aiff", "--out", "calls", "--workers", 1)
+    assert "would be written over a recording" in beside.err
+    assert (calls / "a.wav").read_bytes() == there
+    assert run("batch", "normalize", "calls/*.wav", "--fresh", "--workers", 1).code == 0
 
 
 @pytest.mark.parametrize("option", ["--target-lufs", "--ceiling-dbtp"])
