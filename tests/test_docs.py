@@ -198,6 +198,16 @@ class Model:
         return self._script.answer(path, request)
 
 
+@pytest.mark.parametrize("page", ["cues/FAULTS.md", "tests/REQUIREMENTS.md"])
+def test_a_page_names_tests_that_there_are(page):
+    named = re.findall(r"`(?:tests/)?([\w/]+\.py)::(test_\w+)", (ROOT / page).read_text(encoding="utf-8"))
+    assert named
+    for file, name in named:
+        path = ROOT / "tests" / file
+        assert path.is_file(), f"{page}: {file}"
+        assert f"def {name}(" in path.read_text(encoding="utf-8"), f"{page}: {file}::{name}"
+
+
 def test_the_loop_on_the_page_raises_at_once_what_a_tool_raises():
     page = "stream/session/README.md"
     ((code, number),) = ((code, number) for _, code, number in blocks(page) if "await answering" in code)

@@ -72,6 +72,9 @@ def run_batch(
     table = Table(path, columns)
     keys = [key_of(task) for task in tasks]
     earlier = {} if fresh else table.done()
+    is_of = {os.path.abspath(row["file"]) for row in earlier.values()}  # noqa: PTH100  (takes URLs as well)
+    if is_of and is_of.isdisjoint(os.path.abspath(task.file) for task in tasks):  # noqa: PTH100
+        raise CueError(f"{path}: has the results of other recordings; name another place, or replace it with --fresh")
     rows = {key: earlier[key] for key in keys if key in earlier and still_good(earlier[key])}
     left = [task for task, key in zip(tasks, keys, strict=True) if key not in rows]
     resumed = len(rows)

@@ -116,6 +116,15 @@ def test_the_next_run_does_only_what_is_left_and_what_failed(table, notes):
     assert times_done(notes)["f001"] == 2
 
 
+def test_the_results_of_other_recordings_are_kept(table, notes):
+    run_batch(counts(notes, 2), table, COLUMNS, workers=1)
+    kept = table.read_bytes()
+    with pytest.raises(CueError, match="has the results of other recordings; name another place, or replace it with"):
+        run_batch([Count("other.wav", str(notes))], table, COLUMNS, workers=1)
+    assert table.read_bytes() == kept
+    assert run_batch([Count("other.wav", str(notes))], table, COLUMNS, workers=1, fresh=True).failed == []
+
+
 def test_a_full_disk_stops_the_run_and_keeps_what_is_done(tmp_path, notes):
     tasks = [*counts(notes, 16), DiskFull("full")]
     with pytest.raises(CueError, match="No space left on device; 16 of 17 are done and kept: the same command resumes"):

@@ -96,6 +96,19 @@ def test_a_call_that_is_almost_json_is_malformed_and_not_spoken(body):
         assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
 
 
+@pytest.mark.parametrize("written", ["{}", "[TOOL_CALLS][{}]", "<tool_call>\n{}\n</tool_call>", "```json\n{}\n```"])
+@pytest.mark.parametrize("arguments", ['"{"city": "Oslo"}"', '"{ "city": "Oslo", "days": 2 }"', r'"{\"city": "Oslo"}"'])
+def test_nothing_is_spoken_of_an_object_in_a_text_whose_quotes_are_not_escaped(written, arguments):
+    for chunks in splits(
+        "Let me look.\n" + written.replace("{}", f'{{"name": "get_weather", "arguments": {arguments}}}')
+    ):
+        reader = TextReader(tools=["get_weather"])
+        events = [event for text in chunks for event in reader.feed(text)] + reader.close(finish="stop")
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "Let me look."
+        ends = [event for event in events if isinstance(event, ToolCallEnd)]
+        assert [(end.tool_name, end.status) for end in ends] == [("get_weather", "malformed")]
+
+
 def lines_of(text, pattern):
     for token in re.findall(pattern, text, re.DOTALL):
         message = {"role": "assistant", "content": token}

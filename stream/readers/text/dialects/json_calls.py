@@ -170,10 +170,21 @@ def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = Fa
             if (yield from parser.skip_space()) != '"':
                 raise Unreadable
         elif char != "}":
-            if draft.complete or parser.draft is not draft:
-                return  # a lost bracket does not matter
-            raise Unreadable
+            if parser.draft is draft and (not draft.complete or _is_cut(draft.arguments or "")):
+                raise Unreadable
+            return  # a lost bracket does not matter
     parser.take(1)
+
+
+def _is_cut(arguments: str) -> bool:
+    """Whether they are an object in a text that the object's own quotes have ended: `"{"city": …}"`."""
+    text = str(json.loads(arguments, strict=False)).lstrip() if arguments.startswith('"') else ""
+    if text.startswith("{"):
+        try:
+            json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            return True
+    return False
 
 
 def _open(parser: Parser, *, strong: bool) -> Reading[None]:
