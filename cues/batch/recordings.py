@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from cues.errors import CueError, MissingFeatureError
 from cues.extras import needed
 from cues.library.audiofile import ENDINGS
 
-__all__ = ["OnRecording", "Source", "find_sources"]
+__all__ = ["OnRecording", "Source", "absolute", "find_sources"]
 
 _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
@@ -54,6 +55,11 @@ class OnRecording:
     def file(self) -> str:
         """Path or URL of the recording."""
         return self.source.file
+
+
+def absolute(file: str) -> str:
+    """A path that does not depend on the folder one is in; a URL as it is."""
+    return file if _REMOTE.match(file) else os.path.abspath(file)  # noqa: PTH100  (follows no links)
 
 
 def find_sources(place: str) -> list[Source]:

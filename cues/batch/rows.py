@@ -36,14 +36,18 @@ class Table:
 
     def done(self) -> dict[str, Row]:
         """Rows of status `ok`, by their keys; a file that holds something else raises `CueError`."""
+        return {str(row["key"]): row for row in self.rows() if row.get("status") == "ok"}
+
+    def rows(self) -> list[Row]:
+        """All rows that have a key, in their order; a file that holds something else raises `CueError`."""
         if not self.path.exists():
-            return {}
+            return []
         with explained(self.path, "cannot be read"):
             # File names may have bytes that are not UTF-8; surrogateescape keeps them.
             text = self.path.read_bytes().decode("utf-8", "surrogateescape")
         if text and not text.startswith(self._heading or '{"file": '):
             raise CueError(f"{self.path}: is not a table of this command; name another one, or replace it with --fresh")
-        return {str(row["key"]): row for row in self._rows(text) if row.get("status") == "ok" and row.get("key")}
+        return [row for row in self._rows(text) if row.get("key")]
 
     def write(self, rows: Iterable[Row]) -> None:
         """Replace the file by these rows; on an error, the old one stays."""

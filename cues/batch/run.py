@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from cues.batch.recordings import absolute
 from cues.batch.rows import Row, Table
 from cues.errors import CueError, reason_of
 from cues.extras import needed
 
-__all__ = ["Run", "Task", "key_of", "run_batch", "run_task"]
+__all__ = ["Run", "Task", "key_of", "places_of", "run_batch", "run_task"]
 
 _IN_FLIGHT = 3  # submitted tasks per worker: one that runs, and the next ones
 _CONNECT_S = 10.0
@@ -66,14 +67,15 @@ def run_batch(
 ) -> Run:
     """Run the remaining `tasks` on `workers` processes or a Dask cluster, and write the table of all results to `path`.
 
-    A task runs again only if it failed, its file changed, its result is not `still_good`, or the run is `fresh`.
-    `progress` gets the number of finished tasks. An error of the table, or Ctrl-C, says how many results are kept.
+    A task runs again only if it failed, its file changed, its result is not `still_good`, or the run is `fresh`. While
+    it runs, the table has a row of status `begun` for each recording that is to be written. `progress` gets the number
+    of finished tasks. An error of the table, or Ctrl-C, says how many results are kept.
     """
     table = Table(path, columns)
     keys = [key_of(task) for task in tasks]
     earlier = {} if fresh else table.done()
-    is_of = {os.path.abspath(row["file"]) for row in earlier.values()}  # noqa: PTH100  (takes URLs as well)
-    if is_of and is_of.isdisjoint(os.path.abspath(task.file) for task in tasks):  # noqa: PTH100
+    files = {places_of(key)[0] for key in earlier}
+    if files and files.isdisjoint(places_of(key)[0] for key in keys):
         raise CueError(f"{path}: has the results of other recordings; name another place, or replace it with --fresh")
     rows = {key: earlier[key] for key in keys if key in earlier and still_good(earlier[key])}
     left = [task for task, key in zip(tasks, keys, strict=True) if key not in rows]
@@ -82,7 +84,8 @@ def run_batch(
     try:
         if left:
             with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
-                table.write(rows.values())
+                begun = [_row_of(task, "begun") for task in left if getattr(task, "output", None)]
+                table.write([*(earlier if begun else rows).values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
                     for row in results:
                         table.add(row)
@@ -101,15 +104,26 @@ def run_batch(
 
 
 def key_of(task: Any) -> str:
-    """Key of a task in the table; equal for the same task on the same, unchanged file."""
+    """Key of a task in the table; equal for the same task on the same, unchanged file in the same place."""
     text = json.dumps([type(task).__name__, asdict(task)], sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    places = absolute(task.file), absolute(getattr(task, "output", ""))
+    return "-".join([_digest(text)[:24], *(_digest(place)[:12] for place in places)])
+
+
+def places_of(key: str) -> tuple[str, str]:
+    """What a key says of its task's file, and of its output: equal for those in the same place."""
+    _, file, output = [*key.split("-"), "", ""][:3]
+    return file, output
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def run_task(task: Task) -> Row:
     """Row of a task that runs in this process; an error becomes a failed row, but a full disk is raised."""
     try:
-        return {"file": task.file, "status": "ok", "error": None, **task.run(), "key": key_of(task)}
+        return {**_row_of(task, "ok"), **task.run()}
     except Exception as error:  # noqa: BLE001  (a bad file may raise anything; the other tasks go on)
         for fault in (error, error.__cause__):
             if isinstance(fault, OSError) and fault.errno in (ENOSPC, EDQUOT):
@@ -137,7 +151,7 @@ def _run_tasks(tasks: Iterable[Task], new_executor: Callable[[], Executor], in_f
                     done = wait(running, return_when=FIRST_COMPLETED).done
                     for future in sorted(done, key=lambda one: one.exception() is not None):  # an error ends the run
                         task = running.pop(future)
-                        yield _row(future, task)
+                        yield {**_result(future, task), "key": key_of(task)}  # a worker may be in another folder
             except BrokenExecutor:  # which ends the tasks in flight by itself
                 suspects = [task, *running.values()]
             except BaseException:  # Ctrl-C, a full disk, or the rows are not wanted any more
@@ -185,7 +199,7 @@ def _dask_cluster(address: str) -> Iterator[tuple[Callable[[], Executor], int]]:
         yield partial(client.get_executor, retries=_RETRIES), threads * _IN_FLIGHT
 
 
-def _row(future: Future[Row], task: Task) -> Row:
+def _result(future: Future[Row], task: Task) -> Row:
     try:
         return future.result()
     except (BrokenExecutor, OSError):  # a dead worker; a full disk
@@ -195,7 +209,11 @@ def _row(future: Future[Row], task: Task) -> Row:
 
 
 def _failed(task: Task, error: str) -> Row:
-    return {"file": task.file, "status": "failed", "error": error, "key": key_of(task)}
+    return _row_of(task, "failed", error)
+
+
+def _row_of(task: Task, status: str, error: str | None = None) -> Row:
+    return {"file": task.file, "status": status, "error": error, "key": key_of(task)}
 
 
 def _end_with_the_parent() -> None:

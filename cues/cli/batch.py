@@ -1,9 +1,10 @@
 """`cues batch`: measure thousands of recordings, or mix cues into them."""
 
 import contextlib
-import os
+import glob
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,7 +14,7 @@ import click
 from cues.batch.recordings import Source, find_sources
 from cues.batch.rows import ENDINGS as TABLES
 from cues.batch.rows import Table
-from cues.batch.run import Run, Task, run_batch
+from cues.batch.run import Run, Task, key_of, places_of, run_batch
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
@@ -113,9 +114,8 @@ def normalize(*, place: str, out: Path, target_lufs: float, ceiling_dbtp: float,
     """
     from cues.batch.normalizing import COLUMNS, Normalize
 
-    sources, results = find_sources(place), out.resolve()
-    base = place if Path(place).is_dir() else os.path.commonpath([Path(each.file).parent for each in sources])
-    if Path(base).resolve() in results.parents:
+    sources, results, base = find_sources(place), out.resolve(), _base_of(place)
+    if base.resolve() in results.parents:
         sources = [each for each in sources if results not in Path(each.file).resolve().parents]
     if not sources:
         raise CueError(f"{place}: has only the recordings in {out}")
@@ -173,12 +173,13 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
     return str(folder.resolve()), repr(states)
 
 
-def _written_before(table: Path, columns: Sequence[str]) -> dict[Path, Path]:
-    """The recordings that an earlier run has written, by its table, each with the one it was made of."""
-    with contextlib.suppress(CueError):  # no table of ours, which the run will say unless it is fresh
-        rows = Table(table, columns).done().values()
-        return {Path(row["output"]).resolve(): Path(row["file"]).resolve() for row in rows}
-    return {}
+def _base_of(place: str) -> Path:
+    """The folder from which the names of results are those of recordings; of a pattern, what stands before it."""
+    path = Path(place)
+    if path.exists():
+        return path if path.is_dir() else path.parent
+    plain = takewhile(lambda part: not glob.has_magic(part), path.parent.parts)
+    return Path(*plain)
 
 
 def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Mapping[str, Any]) -> Run:
@@ -186,13 +187,18 @@ def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Map
     from cues.batch.mixing import sweep
 
     read = {Path(task.file).resolve() for task in tasks}
-    written = {} if how["fresh"] else _written_before(table, columns)
+    written: set[Any] = set()
+    with contextlib.suppress(CueError):  # no table of ours, which the run will say unless it is fresh
+        written = {places_of(str(row["key"])) for row in Table(table, columns).rows()}
+    if how["fresh"]:  # then a result may be made of another recording
+        written = {output for _, output in written}
     for task in tasks:
-        output, file = Path(task.output).resolve(), Path(task.file).resolve()
-        # A run that was cut off has a table, and may have written more than is in it.
-        is_foreign = written.get(output, file) != file or (output.exists() and not table.exists())
-        if output in read or is_foreign:
+        if Path(task.output).resolve() in read:
             raise CueError(f"{task.output} would be written over a recording; name another folder with --out")
+        places = places_of(key_of(task))
+        if Path(task.output).exists() and (places[1] if how["fresh"] else places) not in written:
+            made = f"is there, and was not made of {task.file} by this command"
+            raise CueError(f"{task.output} {made}; name another folder with --out, or delete it")
     sweep(task.output for task in tasks)
     try:
         return _run(tasks, table, columns, how, still_good=lambda row: Path(row["output"]).is_file())

@@ -216,12 +216,13 @@ def test_what_is_in_the_folder_for_the_results_is_not_read(run, calls, tmp_path)
     before = own.read_bytes()
     (calls / "c.wav").unlink()
     rows = (tmp_path / "normalized" / "normalized.csv").read_bytes().splitlines(keepends=True)
-    (tmp_path / "normalized" / "normalized.csv").write_bytes(b"".join(rows[:2]))  # as a run that was cut off leaves it
+    rows[2] = rows[2].replace(b",ok,", b",begun,")  # as a run that was cut off leaves it
+    (tmp_path / "normalized" / "normalized.csv").write_bytes(b"".join(rows[:3]))
     assert "2 of 2 done, 1 of them" in run("batch", "normalize", ".", "--workers", 1).out
     assert not (tmp_path / "normalized" / "normalized").exists()
     assert own.read_bytes() == before
     (tmp_path / "normalized" / "normalized.csv").unlink()
-    assert "would be written over a recording" in run("batch", "normalize", ".", "--workers", 1).err
+    assert "a.wav is there, and was not made of calls/a.wav by" in run("batch", "normalize", ".", "--workers", 1).err
 
 
 def test_no_run_writes_over_a_recording_that_another_was_made_of_or_that_was_there(run, calls, tmp_path):
@@ -231,13 +232,42 @@ def test_no_run_writes_over_a_recording_that_another_was_made_of_or_that_was_the
     assert (both.code, "normalize one format at a time, each with its --out" in both.err) == (1, True)
     assert run("batch", "normalize", "calls/*.aiff", "--workers", 1).code == 0
     made = (tmp_path / "normalized" / "a.wav").read_bytes()
-    assert "would be written over a recording" in run("batch", "normalize", "calls/*.wav", "--workers", 1).err
+    told = "is there, and was not made of calls/a"
+    assert told in run("batch", "normalize", "calls/*.wav", "--workers", 1).err
     assert (tmp_path / "normalized" / "a.wav").read_bytes() == made
     there = (calls / "a.wav").read_bytes()
-    beside = run("batch", "normalize", "calls/*.aiff", "--out", "calls", "--workers", 1)
-    assert "would be written over a recording" in beside.err
+    assert told in run("batch", "normalize", "calls/*.aiff", "--out", "calls", "--workers", 1).err
+    write(tmp_path / "normalized" / "b.wav", tone(550.0, 48000, level=0.1))  # the user's own
+    own = (tmp_path / "normalized" / "b.wav").read_bytes()
+    write(calls / "b.wav", tone(440.0, 48000, level=0.1))
+    for options in ((), ("--fresh",)):
+        assert "b.wav is there, and was" in run("batch", "normalize", "calls/[b]*", "--workers", 1, *options).err
+    assert (tmp_path / "normalized" / "b.wav").read_bytes() == own
     assert (calls / "a.wav").read_bytes() == there
-    assert run("batch", "normalize", "calls/*.wav", "--fresh", "--workers", 1).code == 0
+    assert run("batch", "normalize", "calls/a.wav", "--fresh", "--workers", 1).code == 0
+
+
+def test_folders_of_the_same_names_do_not_share_their_results(run, tmp_path, monkeypatch):
+    results, table = tmp_path / "results", tmp_path / "measures.csv"
+    kept = {}
+    for day, code in (("monday", 0), ("tuesday", 1)):
+        (tmp_path / day).mkdir()
+        write(tmp_path / day / "0001.wav", tone(440.0, 48000, level=0.1))
+        monkeypatch.chdir(tmp_path / day)
+        assert run("batch", "normalize", ".", "--out", "../results", "--workers", 1).code == code
+        assert run("batch", "measure", ".", "-o", "../measures.csv", "--workers", 1).code == code
+        kept[day] = (results / "0001.wav").read_bytes(), table.read_bytes()
+    assert kept["monday"] == kept["tuesday"]
+
+
+def test_a_pattern_gives_the_same_names_whatever_it_finds(run, calls, tmp_path):
+    for n_files in (2, 3):
+        result = run("batch", "normalize", "**/*.wav", "--workers", 1)
+        assert f"{n_files} of {n_files} done" in result.out, result
+        (tmp_path / "more").mkdir(exist_ok=True)
+        write(tmp_path / "more" / "c.wav", tone(440.0, 48000, level=0.1))
+    found = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "normalized").rglob("*.wav"))
+    assert found == ["normalized/calls/a.wav", "normalized/calls/b.wav", "normalized/more/c.wav"]
 
 
 @pytest.mark.parametrize("option", ["--target-lufs", "--ceiling-dbtp"])
