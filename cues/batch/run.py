@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from errno import EDQUOT, ENOSPC
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,7 @@ def run_batch(
     try:
         if left:
             with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
-                begun = [_row_of(task, "begun") for task in left if getattr(task, "output", None)]
+                begun = [_row_of(task, "begun") for task in left if _writes(task)]
                 table.write([*(earlier if begun else rows).values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
                     for row in results:
@@ -147,11 +147,11 @@ def _run_tasks(tasks: Iterable[Task], new_executor: Callable[[], Executor], in_f
                 while waiting or running:
                     while waiting and len(running) < in_flight:
                         task = waiting.popleft()
-                        running[executor.submit(run_task, task)] = task
+                        running[executor.submit(run_task, _anywhere(task))] = task
                     done = wait(running, return_when=FIRST_COMPLETED).done
                     for future in sorted(done, key=lambda one: one.exception() is not None):  # an error ends the run
                         task = running.pop(future)
-                        yield {**_result(future, task), "key": key_of(task)}  # a worker may be in another folder
+                        yield _result(future, task) | _as_given(task)
             except BrokenExecutor:  # which ends the tasks in flight by itself
                 suspects = [task, *running.values()]
             except BaseException:  # Ctrl-C, a full disk, or the rows are not wanted any more
@@ -206,6 +206,23 @@ def _result(future: Future[Row], task: Task) -> Row:
         raise
     except Exception as error:  # noqa: BLE001  (a cluster may raise anything; the other tasks go on)
         return _failed(task, f"its worker gave up: {' '.join(str(error).split())[:200] or type(error).__name__}")
+
+
+def _anywhere(task: Any) -> Any:
+    """The task with paths that hold in any folder: a worker of a cluster may be in another one."""
+    paths: dict[str, Any] = {"output": absolute(task.output)} if _writes(task) else {}
+    if hasattr(task, "source"):
+        paths["source"] = replace(task.source, file=absolute(task.file))
+    return replace(task, **paths)
+
+
+def _as_given(task: Any) -> Row:
+    """Columns of a row that tell of the task as it was given, not as it was sent."""
+    return {"file": task.file, "key": key_of(task)} | ({"output": task.output} if _writes(task) else {})
+
+
+def _writes(task: Any) -> bool:
+    return bool(getattr(task, "output", None))
 
 
 def _failed(task: Task, error: str) -> Row:

@@ -103,7 +103,7 @@ class Table:
         for row in (*ROWS, *((harmony.GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
         self.closers = [closer for row in ROWS for closer in row.closers if len(closer) > 1]
-        for closer in (*self.closers, *blocks.RESULTS.values(), "[/TOOL_CALLS]"):
+        for closer in (*self.closers, *blocks.RESULTS.values(), "[/TOOL_CALLS]", "</function_invocation>"):
             stray = Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
             self._rows.setdefault(closer, stray)
         for closer in reasoning.BLOCKS.values():

@@ -15,7 +15,7 @@ from stream.readers.text.dialects import harmony, reasoning
 from stream.readers.text.dialects.blocks import to_end_of_fence
 from stream.readers.text.marked import read_marked
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import normalize
+from stream.readers.text.patterns import SPACE, Run, Shape, marker_pattern, normalize
 from stream.readers.text.recovery import skip_malformed
 from stream.readers.text.tags import SEPARATOR, begun_tag
 
@@ -23,6 +23,7 @@ __all__ = ["NOTHING_KNOWN", "TextMachine"]
 
 NOTHING_KNOWN: dict[str, TextDelta] = {}
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
+_MEMBER = Shape('"', Run(r'[^"\n]{1,64}'), '"', SPACE, ":")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 _MOST_PASSED, _LONGEST_PASSED = 256, 256  # texts that were passed on and not noted; characters of one
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even if the stream was cut off
@@ -313,6 +314,10 @@ def _after_candidate(parser: Parser) -> Reading[None]:
             parser.position += 1
     if parser.sink.has_calls:
         yield from parser.skip_space(_SEPARATORS)
+        if ended_call and "," in "".join(parser.held) and (yield from parser.test(_MEMBER)):
+            # More members of an object that a bracket too many has ended.
+            yield from parser.find(*marker_pattern(*parser.line.unclosed, "\n"), 0)
+            parser.held.clear()
         parser.recording = True  # also after more separators than can be held
 
 

@@ -6,12 +6,18 @@ from functools import lru_cache
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Unreadable
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Run, Shape, marker_pattern, shape_of
-from stream.readers.text.tags import BLOCKS, tag_of
+from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern, shape_of
+from stream.readers.text.tags import BLOCKS, PREFIX, tag_of
 
 __all__ = ["read_marked"]
 
 _AHEAD = Shape(SPACE, Run(r"\S"))
+_WORDS_BELOW = Shape(Run(r"[ \t\r]{0,8}"), "\n", SPACE, Run(r"\w"))
+_KEY_WITHOUT_TAG = Shape(SPACE, Run(r"[\w.\-]{1,64}\s{0,4}[\w.\-]{0,64}\s{0,4}"), "</", PREFIX, "arg_key")
+_BEFORE_NAME = r"\W{0,16}(?:(?:think|name|function|tool)\W{%d,8}){0,2}"
+_NAMED = Shape(
+    Run(rf"{_BEFORE_NAME % 1}(?!(?:think|name|function|tool)\W)", _BEFORE_NAME % 0), NAME, Run(r"(?=[^\w.\-/:])")
+)
 _UNKNOWN_TAG = Shape(SPACE, "<", Run(r"[A-Za-z]"))  # of a form that is not known
 
 
@@ -60,10 +66,22 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.commit()
     elif row.token:
         raise Unreadable
-    elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_UNKNOWN_TAG)):
+    elif not parser.fenced and _is_block(row) and (yield from _holds_a_call(parser, fresh=fresh)):
         yield from _drop_unknown(parser, row)
+    elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_WORDS_BELOW)):
+        parser.commit()  # words in a block, which are spoken without it
     else:
         raise NotACall
+
+
+def _holds_a_call(parser: Parser, *, fresh: bool) -> Reading[bool]:
+    """Return whether a block has a call of no known form: with tags, a key's closing tag, or a declared tool's name."""
+    if (yield from parser.test(_KEY_WITHOUT_TAG)):
+        return True
+    if not fresh:
+        return False
+    named = yield from parser.test(_UNKNOWN_TAG, _NAMED)
+    return named is not None and (named[0] == 0 or named[1].group(2).rstrip(":") in (parser.declared or ()))
 
 
 def _is_block(row: Dialect) -> bool:

@@ -67,14 +67,17 @@ def test_a_remote_folder_is_measured_like_a_local_one(folder):
         assert {key: far.get(key) for key in COLUMNS[3:]} == {key: near.get(key) for key in COLUMNS[3:]}
 
 
-def test_processes_and_a_cluster_of_two_workers_give_the_same_table(folder, tmp_path):
+def test_processes_and_a_cluster_of_two_workers_in_another_folder_give_the_same_table(folder, tmp_path, monkeypatch):
     from distributed import LocalCluster
 
-    tasks = [Measure(source) for source in find_sources(str(folder))]
+    monkeypatch.chdir(folder)
+    tasks = [Measure(source) for source in find_sources(".")]
     by_processes = run_batch(tasks, tmp_path / "p.csv", COLUMNS, workers=2)
+    monkeypatch.chdir(tmp_path.parent)
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
+        monkeypatch.chdir(folder)
         on_dask = run_batch(tasks, tmp_path / "d.csv", COLUMNS, dask=cluster.scheduler_address)
     assert on_dask.rows == by_processes.rows
     assert (tmp_path / "d.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()

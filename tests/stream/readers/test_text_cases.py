@@ -109,6 +109,66 @@ def test_nothing_is_spoken_of_an_object_in_a_text_whose_quotes_are_not_escaped(w
         assert [(end.tool_name, end.status) for end in ends] == [("get_weather", "malformed")]
 
 
+def read_pieces(text):
+    """What is spoken, and the ends of the calls; the same however the text is cut."""
+    found = []
+    for chunks in splits(text):
+        reader = TextReader(tools=["get_weather"])
+        events = [event for piece in chunks for event in reader.feed(piece)] + reader.close(finish="stop")
+        said = "".join(event.text for event in events if isinstance(event, TextDelta)).strip()
+        found.append((said, [event for event in events if isinstance(event, ToolCallEnd)]))
+    assert all(each == found[0] for each in found)
+    return found[0]
+
+
+# GLM (vLLM pull request 47190, vllm-ascend issue 12398), and names with arguments of no known form.
+@pytest.mark.parametrize(
+    "body",
+    [
+        "get_weathercity</arg_key><arg_value>Oslo</arg_value>",
+        "get_weather\ncity</arg_key>\n<arg_value>Oslo</arg_value>\n",
+        "get_weather<tool_call>city</arg_key><arg_value>Oslo</arg_value>",
+        "get_weather</think><arg_key>city</arg_key><arg_value>Oslo</arg_value>",
+        "</think>get_weather<arg_key>city</arg_key><arg_value>Oslo</arg_value>",
+        "get_weather city=Oslo",
+        "\nname: get_weather\ncity: Oslo\n",
+    ],
+)
+def test_a_slip_in_a_tagged_call_is_not_spoken(body):
+    said, ends = read_pieces(f"Let me look.\n<tool_call>{body}</tool_call>\nWait.")
+    assert said.split() == ["Let", "me", "look.", "Wait."]
+    assert {(end.tool_name, end.status) for end in ends} == {("", "malformed")}
+
+
+def test_words_in_a_block_of_calls_are_spoken_without_its_tags():  # Qwen 3.6, Ollama issue 16383
+    said, ends = read_pieces("<tool_call>\nLet me check the weather.\n</tool_call>\nOne moment.")
+    assert (said.split("\n")[0], said.split("\n")[-1], ends) == ("Let me check the weather.", "One moment.", [])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}, "reason": "asked"}</tool_call>',
+        '{"name": "get_weather", "arguments": {"city": "Oslo"}}, "id": 5}',
+        # Qwen 3.6, QwenLM/Qwen3.8 issue 178
+        "<tool_call>\n<function=get_weather>\n<parameter=city>Oslo</parameter>\n</function>\n</function_invocation>\n",
+        # Gemma 4 in JSON, vLLM issue 51284, and with single quotes, as Ollama repairs them
+        '<|tool_call>call:get_weather{"city": "Oslo"}<tool_call|>',
+        "<|tool_call>call:get_weather{city:'Oslo'}<tool_call|>",
+        "call:get_weather{'city': 'Oslo'}",
+    ],
+)
+def test_what_is_odd_around_a_whole_call_is_not_spoken(written):
+    said, (end,) = read_pieces(f"Let me look.\n{written}")
+    assert said == "Let me look."
+    assert (end.tool_name, end.status, end.arguments) == ("get_weather", "ok", {"city": "Oslo"})
+
+
+def test_a_value_in_single_quotes_may_hold_commas_and_a_nested_key_double_ones():
+    _, (end,) = read_pieces("""<|tool_call>call:get_weather{at:'Oslo, in May', more:{"two words":1}}<tool_call|>""")
+    assert end.arguments == {"at": "Oslo, in May", "more": {"two words": 1}}
+
+
 def lines_of(text, pattern):
     for token in re.findall(pattern, text, re.DOTALL):
         message = {"role": "assistant", "content": token}

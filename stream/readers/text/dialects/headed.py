@@ -111,6 +111,7 @@ _QUOTES = ("<escape>", '<|"|>')
 _KEY = Shape(SPACE, Run(r"[^\s:,{}\[\]<>]{1,128}"), SPACE, ":")
 _QUOTED_KEY = tuple(Shape(SPACE, quote, Run(r"[^<>{}]{0,128}"), quote, SPACE, ":") for quote in _QUOTES)
 _BARE = Run(r"[^,{}\[\]<>]{1,400}")
+_SINGLE_QUOTED = Shape(Run(r"'[^'\n]{0,400}'", r"'[^'\n]{0,400}"), SPACE, ([","], ["}"], ["]"]))
 _BARE_VALUE = Shape(_BARE, ([","], ["}"], ["]"], ["<"]))
 _DEEPEST = 100
 
@@ -129,13 +130,19 @@ def _members(parser: Parser, depth: int, last: int) -> Reading[dict[str, Any]]:
     """Read members up to their brace; those that end after the `last` character of the text are not kept."""
     found: dict[str, Any] = {}
     while True:
-        if (yield from parser.skip_space()) == "}":
+        char = yield from parser.skip_space()
+        if char == "}":
             parser.take(1)
             return found
-        key = yield from parser.expect(_KEY, *_QUOTED_KEY)
+        if char == '"':  # as in JSON
+            key = str((yield from parser.json_scalar()))
+            if not (yield from parser.accept(":")):
+                raise Unreadable
+        else:
+            key = (yield from parser.expect(_KEY, *_QUOTED_KEY)).group(2).strip("'")
         value = yield from _value(parser, depth, last)
         if parser.passed + parser.position <= last:
-            found[key.group(2)] = value
+            found[key] = value
         yield from _comma(parser, "}")
 
 
@@ -169,6 +176,8 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
     if char == '"':
         text = yield from parser.json_value()
         return json.loads(text, strict=False) if len(text) <= parser.max_argument_chars else ""
+    if char == "'" and (quoted := (yield from parser.test(_SINGLE_QUOTED))):
+        return parser.take(len(quoted[1].group(1)))[1:-1]
     found = yield from parser.test(_BARE_VALUE)
     if not found:
         raise Unreadable

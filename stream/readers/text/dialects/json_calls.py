@@ -170,7 +170,7 @@ def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = Fa
             if (yield from parser.skip_space()) != '"':
                 raise Unreadable
         elif char != "}":
-            if parser.draft is draft and (not draft.complete or _is_cut(draft.arguments or "")):
+            if parser.draft is draft and (char == ":" or not draft.complete or _is_cut(draft.arguments or "")):
                 raise Unreadable
             return  # a lost bracket does not matter
     parser.take(1)
