@@ -84,8 +84,9 @@ def run_batch(
     try:
         if left:
             with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
+                # Until a recording is written anew, its row only tells whose it is: an earlier result may be gone.
                 begun = [_row_of(task, "begun") for task in left if _writes(task)]
-                table.write([*(earlier if begun else rows).values(), *begun])
+                table.write([*rows.values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
                     for row in results:
                         table.add(row)
@@ -106,7 +107,7 @@ def run_batch(
 def key_of(task: Any) -> str:
     """Key of a task in the table; equal for the same task on the same, unchanged file in the same place."""
     text = json.dumps([type(task).__name__, asdict(task)], sort_keys=True)
-    places = absolute(task.file), absolute(getattr(task, "output", ""))
+    places = [absolute(task.file), absolute(task.output) if _writes(task) else ""]
     return "-".join([_digest(text)[:24], *(_digest(place)[:12] for place in places)])
 
 
@@ -151,7 +152,7 @@ def _run_tasks(tasks: Iterable[Task], new_executor: Callable[[], Executor], in_f
                     done = wait(running, return_when=FIRST_COMPLETED).done
                     for future in sorted(done, key=lambda one: one.exception() is not None):  # an error ends the run
                         task = running.pop(future)
-                        yield _result(future, task) | _as_given(task)
+                        yield _as_given(_result(future, task), task)
             except BrokenExecutor:  # which ends the tasks in flight by itself
                 suspects = [task, *running.values()]
             except BaseException:  # Ctrl-C, a full disk, or the rows are not wanted any more
@@ -216,9 +217,9 @@ def _anywhere(task: Any) -> Any:
     return replace(task, **paths)
 
 
-def _as_given(task: Any) -> Row:
-    """Columns of a row that tell of the task as it was given, not as it was sent."""
-    return {"file": task.file, "key": key_of(task)} | ({"output": task.output} if _writes(task) else {})
+def _as_given(row: Row, task: Any) -> Row:
+    """The row with the task's paths as they were given, not as they were sent."""
+    return row | {"file": task.file, "key": key_of(task)} | ({"output": task.output} if "output" in row else {})
 
 
 def _writes(task: Any) -> bool:

@@ -23,6 +23,19 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """A task that writes a text."""
+
+    file: str
+    output: str
+    text: str
+
+    def run(self):
+        Path(self.output).write_text(self.text)
+        return {"output": self.output}
+
+
+@dataclass(frozen=True, slots=True)
 class KillOnce:
     """A task that kills its worker the first time, as the system does when memory runs out."""
 

@@ -13,6 +13,7 @@ __all__ = ["read_marked"]
 
 _AHEAD = Shape(SPACE, Run(r"\S"))
 _WORDS_BELOW = Shape(Run(r"[ \t\r]{0,8}"), "\n", SPACE, Run(r"\w"))
+_LIST_OF_CALLS = Shape(SPACE, "[", SPACE, NAME, "(")
 _KEY_WITHOUT_TAG = Shape(SPACE, Run(r"[\w.\-]{1,64}\s{0,4}[\w.\-]{0,64}\s{0,4}"), "</", PREFIX, "arg_key")
 _BEFORE_NAME = r"\W{0,16}(?:(?:think|name|function|tool)\W{%d,8}){0,2}"
 _NAMED = Shape(
@@ -66,6 +67,8 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.commit()
     elif row.token:
         raise Unreadable
+    elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_LIST_OF_CALLS)):
+        parser.commit()  # which is read as it is without the tag
     elif not parser.fenced and _is_block(row) and (yield from _holds_a_call(parser, fresh=fresh)):
         yield from _drop_unknown(parser, row)
     elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_WORDS_BELOW)):

@@ -11,7 +11,7 @@ import pytest
 
 from cues.batch.run import run_batch
 from cues.errors import CueError, CueValueError
-from tests.support.batch_tasks import Count, DiskFull, Fail, KillAlways, KillOnce
+from tests.support.batch_tasks import Count, DiskFull, Fail, KillAlways, KillOnce, Write
 
 COLUMNS = ("file", "status", "error", "answer")
 ROOT = Path(__file__).resolve().parents[3]
@@ -141,6 +141,21 @@ def test_what_was_done_before_an_interrupt_is_kept(table, notes):
         run_batch(counts(notes, 100), table, COLUMNS, workers=1, progress=stop)
     run = run_batch(counts(notes, 100), table, COLUMNS, workers=1)
     assert (run.resumed, len(run.rows)) == (1, 100)  # the interrupt came with the first result
+
+
+def test_a_run_of_other_options_that_was_cut_off_leaves_no_row_of_the_results_before(table, tmp_path):
+    def stop(done):
+        if done:
+            raise KeyboardInterrupt
+
+    def tasks(text):
+        return [Write(f"f{k:02}", str(tmp_path / f"f{k:02}"), text) for k in range(20)]
+
+    run_batch(tasks("before"), table, (*COLUMNS, "output"), workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        run_batch(tasks("other"), table, (*COLUMNS, "output"), workers=1, progress=stop)
+    assert run_batch(tasks("before"), table, (*COLUMNS, "output"), workers=1).failed == []
+    assert {Path(task.output).read_text() for task in tasks("before")} == {"before"}
 
 
 def test_a_line_that_a_crash_cut_short_is_done_again_and_the_others_read_as_written(table, notes):

@@ -152,6 +152,7 @@ def test_words_in_a_block_of_calls_are_spoken_without_its_tags():  # Qwen 3.6, O
         '{"name": "get_weather", "arguments": {"city": "Oslo"}}, "id": 5}',
         # Qwen 3.6, QwenLM/Qwen3.8 issue 178
         "<tool_call>\n<function=get_weather>\n<parameter=city>Oslo</parameter>\n</function>\n</function_invocation>\n",
+        '<tool_call>\n[get_weather(city="Oslo")]\n</tool_call>',
         # Gemma 4 in JSON, vLLM issue 51284, and with single quotes, as Ollama repairs them
         '<|tool_call>call:get_weather{"city": "Oslo"}<tool_call|>',
         "<|tool_call>call:get_weather{city:'Oslo'}<tool_call|>",
