@@ -21,7 +21,16 @@ from cues.cli._terminal import console, harmless
 from cues.cli.live.picture import draw_turn
 from cues.errors import MissingFeatureError
 from stream.clock import WallClock
-from stream.events import Finish, ServiceEvent, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    Finish,
+    ServiceEvent,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+    ToolsLeftOut,
+)
 from stream.services.source import ChatSource
 from stream.session import VoiceSession
 from stream.session.turn_record import Sounded, TurnRecord
@@ -31,6 +40,11 @@ from stream.urls import shown_url
 
 __all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn"]
 
+_WHY_LEFT_OUT = {
+    "maximum": "more than the model can tell apart",
+    "untrained": "models of its family call none",
+    "refused": "the server refused them",
+}
 _CAUSES: dict[type, str] = {ToolResult: "its result", StreamFailed: "the failure"}
 
 
@@ -227,6 +241,8 @@ def _event_row(event: ServiceEvent) -> tuple[str, str] | None:
             return "call", f"{name} {arguments}" + ("" if status == "ok" else f" ({status})")
         case ToolResult(tool_name=name, is_error=is_error, content=content):
             return "result", f"{name} {'failed' if is_error else 'answered'}: {content}"
+        case ToolsLeftOut(tool_names=names, reason=reason):
+            return "tools", f"not offered ({_WHY_LEFT_OUT[reason]}): {', '.join(names)}"
         case Finish(reason=reason):
             return "finish", reason
         case StreamFailed():

@@ -104,6 +104,15 @@ def test_a_password_in_a_servers_address_is_not_shown(tmp_path):
     assert f"{url} answered HTTP 403: busy" in one_line(result)
 
 
+def test_tools_that_a_model_is_not_offered_are_told_of(tmp_path):
+    chunk = '{"choices":[{"index":0,"delta":{"content":"I cannot."},"finish_reason":"stop"}]}'
+    (tmp_path / "say.sse").write_text(f"data: {chunk}\n\ndata: [DONE]\n\n")
+    with replayed("say.sse", cwd=tmp_path) as url:
+        asked = ["list the files", "--base-url", url, "--model", "gemma3:4b", "--folder", ".", "--fast"]
+        told = cues("speak", *asked, "--speaker", "voice-like", cwd=tmp_path).stdout
+    assert "not offered (models of its family call none): list_directory" in " ".join(told.split())
+
+
 def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     call = '"tool_calls":[{"index":0,"id":"c1","function":{"name":"list_directory","arguments":"{}"}}]'
