@@ -13,6 +13,7 @@ from stream.readers.text.patterns import Run, Shape, is_token, normalize, shape_
 from stream.readers.text.scanner import JsonScanner
 
 __all__ = [
+    "LIBRARY",
     "Call",
     "CutOff",
     "Dialect",
@@ -61,9 +62,13 @@ class Call:
     home: Any = None  # its `Round`
 
 
+LIBRARY = re.compile(r"\A(?:functions\.|default_api[.:])")
+"""What models write before a tool's name."""
+
+
 def clean_name(name: str) -> str:
-    """Return a tool's name without control tokens after it and without its `functions.` prefix."""
-    return name.split("<|", 1)[0].strip().removeprefix("functions.")
+    """Return a tool's name without control tokens after it and without `functions.` or Gemini's `default_api:`."""
+    return LIBRARY.sub("", name.split("<|", 1)[0].strip())
 
 
 class CutOff(Exception):  # noqa: N818  (an outcome, not an error)

@@ -153,6 +153,10 @@ def test_words_in_a_block_of_calls_are_spoken_without_its_tags():  # Qwen 3.6, O
         # Qwen 3.6, QwenLM/Qwen3.8 issue 178
         "<tool_call>\n<function=get_weather>\n<parameter=city>Oslo</parameter>\n</function>\n</function_invocation>\n",
         '<tool_call>\n[get_weather(city="Oslo")]\n</tool_call>',
+        # Gemini's control tokens and the name of its library
+        '<ctrl42>call\nprint(default_api.get_weather(city="Oslo"))\n',
+        "<ctrl42>call:get_weather{city:<ctrl46>Oslo<ctrl46>}",
+        'call:default_api:get_weather{city: "Oslo"}',
         # Gemma 4 in JSON, vLLM issue 51284, and with single quotes, as Ollama repairs them
         '<|tool_call>call:get_weather{"city": "Oslo"}<tool_call|>',
         "<|tool_call>call:get_weather{city:'Oslo'}<tool_call|>",
@@ -163,6 +167,14 @@ def test_what_is_odd_around_a_whole_call_is_not_spoken(written):
     said, (end,) = read_pieces(f"Let me look.\n{written}")
     assert said == "Let me look."
     assert (end.tool_name, end.status, end.arguments) == ("get_weather", "ok", {"city": "Oslo"})
+
+
+def test_gemini_thinks_and_writes_code_between_control_tokens():
+    said, ends = read_pieces(
+        "<ctrl94>thought\nHm, so.<ctrl95>It is mild.<ctrl46>\n<ctrl42>call\nprint(other(city='Oslo'))"
+    )
+    assert said == "It is mild."
+    assert [(end.tool_name, end.arguments) for end in ends] == [("python", {"code": "print(other(city='Oslo'))"})]
 
 
 def test_a_value_in_single_quotes_may_hold_commas_and_a_nested_key_double_ones():

@@ -279,6 +279,8 @@ ROWS = (
     Dialect(name="result_tokens", markers=tuple(filter(is_token, RESULTS)), read=drop_result, calls=False),
     Dialect(name="role", markers=tuple(_ROLE_HEADERS), read=_drop_role, calls=False),
     Dialect(name="first_token", markers=("<s>", "<bos>"), read=_drop_first, calls=False),
+    Dialect(name="gemini_token", calls=False, read=drop, markers=tuple(
+        marker for number in range(100) if (marker := f"<ctrl{number}>") not in ("<ctrl94>", "<ctrl95>"))),
     Dialect(name="turn_token", calls=False, read=drop, markers=(
         "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
         "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",

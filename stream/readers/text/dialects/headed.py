@@ -107,7 +107,7 @@ def _read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | Non
 
 # --- braces with bare keys ----------------------------------------------------------------------------------------
 
-_QUOTES = ("<escape>", '<|"|>')
+_QUOTES = ("<escape>", '<|"|>', "<ctrl46>")
 _KEY = Shape(SPACE, Run(r"[^\s:,{}\[\]<>]{1,128}"), SPACE, ":")
 _QUOTED_KEY = tuple(Shape(SPACE, quote, Run(r"[^<>{}]{0,128}"), quote, SPACE, ":") for quote in _QUOTES)
 _BARE = Run(r"[^,{}\[\]<>]{1,400}")

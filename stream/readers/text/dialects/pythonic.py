@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
+from stream.readers.text.dialect import LIBRARY, CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR, NUMBER
 from stream.readers.text.dialects.json_calls import ARRAY, JSON, call_array
 from stream.readers.text.literals import read_keywords
@@ -32,7 +32,6 @@ _LIST_IN_CODE = Shape(SPACE, "[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPAC
 _LINK = Shape("[", Run(r"[\w. (),]{1,64}"), "]", (["("], [":"]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, ([Run(r"[ \t]{0,4}"), "[ARGS]", Run(r"[ \t]{0,4}"), "{"], ['{"']))
-_LIBRARY = re.compile(r"(?:functions|default_api)\.")
 _BLANK = Run(r"[ \t]{1,4}")
 _TOLD_JSON = Shape(NAME, _BLANK, "json", _BLANK, (['{"'], ["{}"]))
 # Where the place has said that this is a call, its value need not.
@@ -259,7 +258,7 @@ def _read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         if cut and cut[1] in declared and parser.was_cut and cut.end() - cut.end(1) >= _SHORTEST_HALF:
             parser.new_draft().name = cut[1]
         raise
-    name = NUMBER.sub("", _LIBRARY.sub("", found[1].group(1))) if found else ""
+    name = NUMBER.sub("", LIBRARY.sub("", found[1].group(1))) if found else ""
     told = labelled or (found is not None and (found[0] == 1 or name != found[1].group(1)))
     if not found or name not in declared or (found[0] and not parser.line.fresh):
         parser.take(size)
@@ -293,7 +292,7 @@ def _read_typed(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | None) -> Reading[None]:
     """Read lines of code that call declared tools, or print what they return."""
     found = (0, match) if match else None
-    while found and (name := _LIBRARY.sub("", found[1].group(3))) in (parser.declared or ()):
+    while found and (name := LIBRARY.sub("", found[1].group(3))) in (parser.declared or ()):
         printed = found[1].group(2)
         parser.take(found[1].end(3) + 1 - parser.position)
         match = None
@@ -303,6 +302,15 @@ def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | N
         found = yield from parser.test(CODE[0])
     if match:
         raise NotACall
+
+
+def _read_lines_or_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read lines that call declared tools; what else comes up to the end of the message is code."""
+    found = yield from parser.test(CODE[0])
+    if found and LIBRARY.sub("", found[1].group(3)) in (parser.declared or ()):
+        yield from _calls_in_code(parser, row, found[1])
+    else:
+        yield from _read_code(parser, row)
 
 
 # Heads of marked blocks.
@@ -321,6 +329,7 @@ ROWS = (
             closers=("<|action_end|>",)),
     Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*JSON, _LIST, LINES), closers=("<|tool_call_end|>",),
             wraps=True),
+    Dialect(name="gemini_code", markers=("<ctrl42>call\n",), otherwise=_read_lines_or_code),
     Dialect(name="tool_code", markers=("<tool_code>",), heads=(CODE,), closers=("</tool_code>",)),
     Dialect(name="bracket", markers=("[",), read=_read_bracket, weak=True),
 )  # fmt: skip

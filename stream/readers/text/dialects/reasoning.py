@@ -34,6 +34,7 @@ BLOCKS = {
     "<|think|>": "<|end|>",
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "[unused16]": "[unused17]",
+    "<ctrl94>": "<ctrl95>",
 }
 _FIRST = frozenset({"<thought>", "<Thought>", "<reason>", "[unused16]"})  # only first, or after a call or block
 _IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>", "◁think▷"}) | _FIRST
@@ -69,7 +70,7 @@ def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
             parser.spoken.add(closer)
         raise NotACall
     parser.commit()
-    if opener == "<|channel>":
+    if opener in ("<|channel>", "<ctrl94>"):
         yield from parser.read(TITLE)
     marker = yield from reasoning_block(parser, *marker_pattern(closer))
     parser.take(len(marker))
