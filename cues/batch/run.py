@@ -68,8 +68,9 @@ def run_batch(
     """Run the remaining `tasks` on `workers` processes or a Dask cluster, and write the table of all results to `path`.
 
     A task runs again only if it failed, its file changed, its result is not `still_good`, or the run is `fresh`. While
-    it runs, the table has a row of status `begun` for each recording that is to be written. `progress` gets the number
-    of finished tasks. An error of the table, or Ctrl-C, says how many results are kept.
+    it runs, the table has a row of status `begun` for each recording that is to be written; those of other recordings
+    that earlier runs wrote stay in it. `progress` gets the number of finished tasks. An error of the table, or Ctrl-C,
+    says how many results are kept.
     """
     table = Table(path, columns)
     keys = [key_of(task) for task in tasks]
@@ -79,6 +80,8 @@ def run_batch(
         raise CueError(f"{path}: has the results of other recordings; name another place, or replace it with --fresh")
     rows = {key: earlier[key] for key in keys if key in earlier and still_good(earlier[key])}
     left = [task for task, key in zip(tasks, keys, strict=True) if key not in rows]
+    outputs = {"", *(places_of(key)[1] for key in keys)}
+    others = [row for key, row in earlier.items() if places_of(key)[1] not in outputs and still_good(row)]
     resumed = len(rows)
     progress(resumed)
     try:
@@ -86,7 +89,7 @@ def run_batch(
             with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
                 # Until a recording is written anew, its row only tells whose it is: an earlier result may be gone.
                 begun = [_row_of(task, "begun") for task in left if _writes(task)]
-                table.write([*rows.values(), *begun])
+                table.write([*others, *rows.values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
                     for row in results:
                         table.add(row)
@@ -100,7 +103,7 @@ def run_batch(
             raise CueError(f"{reason_of(error)}; {kept}") from error
         raise KeyboardInterrupt(kept) from None
     run = Run([rows[key] for key in keys], resumed)
-    table.write(run.rows)
+    table.write([*run.rows, *others])
     return run
 
 

@@ -38,7 +38,7 @@ from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 from stream.urls import shown_url
 
-__all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn"]
+__all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn", "told_of"]
 
 _WHY_LEFT_OUT = {
     "maximum": "more than the model can tell apart",
@@ -233,6 +233,11 @@ def cause_of(sounded: Sounded) -> str:
     return _CAUSES.get(type(sounded.seen.event), "the bytes of its call")
 
 
+def told_of(event: ToolsLeftOut) -> str:
+    """The tools that the model was not offered, and why."""
+    return f"not offered ({_WHY_LEFT_OUT[event.reason]}): {', '.join(event.tool_names)}"
+
+
 def _event_row(event: ServiceEvent) -> tuple[str, str] | None:
     match event:
         case ToolCallStart(tool_name=name):
@@ -241,8 +246,8 @@ def _event_row(event: ServiceEvent) -> tuple[str, str] | None:
             return "call", f"{name} {arguments}" + ("" if status == "ok" else f" ({status})")
         case ToolResult(tool_name=name, is_error=is_error, content=content):
             return "result", f"{name} {'failed' if is_error else 'answered'}: {content}"
-        case ToolsLeftOut(tool_names=names, reason=reason):
-            return "tools", f"not offered ({_WHY_LEFT_OUT[reason]}): {', '.join(names)}"
+        case ToolsLeftOut():
+            return "tools", told_of(event)
         case Finish(reason=reason):
             return "finish", reason
         case StreamFailed():

@@ -260,6 +260,13 @@ def test_folders_of_the_same_names_do_not_share_their_results(run, tmp_path, mon
     assert kept["monday"] == kept["tuesday"]
 
 
+def test_a_run_of_a_part_leaves_the_rows_of_the_other_recordings(run, calls, tmp_path):
+    assert run("batch", "normalize", "calls", "--workers", 1).code == 0
+    assert "1 of 1 done: " in run("batch", "normalize", "calls/a.wav", "--target-lufs", "-30", "--workers", 1).out
+    assert "2 of 2 done, 1 of them" in run("batch", "normalize", "calls", "--workers", 1).out
+    assert "2 of 2 done, all of them" in run("batch", "normalize", "calls", "--workers", 1).out
+
+
 def test_a_pattern_gives_the_same_names_whatever_it_finds(run, calls, tmp_path):
     for n_files in (2, 3):
         result = run("batch", "normalize", "**/*.wav", "--workers", 1)

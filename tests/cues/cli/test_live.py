@@ -23,7 +23,7 @@ from cues.cli.live.browser import app as app_module
 from cues.cli.live.browser.conversation import Conversation, ConversationOptions, Line
 from cues.cli.live.scripts import Script, built_in_scripts, script_of
 from cues.cli.live.turn import Target
-from stream.events import Finish, TextDelta
+from stream.events import Finish, TextDelta, ToolsLeftOut
 from stream.replay.recording import Recording, load_recording, samples_folder
 from stream.services.connection import LONGEST_LEARNING_S
 from tests.support.live_server import live_server
@@ -228,6 +228,25 @@ def test_the_next_answer_knows_what_was_heard():
     talked(conversation, scripts=[], targets=[target])
     assert asked[0] == [("user", "And?")]
     assert asked[1] == [("user", "And?"), ("assistant", "Good day."), ("user", "And?")]
+
+
+def test_the_page_tells_once_of_tools_that_the_model_is_not_offered():
+    class Model:
+        model = "m"
+
+        async def chat(self, messages, **_):
+            yield ToolsLeftOut(("get_weather",), "untrained")
+            yield TextDelta("Good day.")
+            yield Finish("stop")
+
+    async def conversation(page):
+        await ask(page)
+        await ask(page, 2)
+
+    target = Target(base_url="", model="m", source=lambda _: Model())
+    page = talked(conversation, scripts=[], targets=[target])
+    told = "tools not offered (models of its family call none): get_weather"
+    assert [event["text"] for event in page.of("live.note")] == [told]
 
 
 def test_a_tool_that_fails_is_heard_as_an_error():

@@ -16,10 +16,10 @@ from starlette.websockets import WebSocket
 import stream
 from cues import Mixer
 from cues.cli._page_server import Watched
-from cues.cli.live.turn import Arrival, Target, cause_of
+from cues.cli.live.turn import Arrival, Target, cause_of, told_of
 from cues.library.bank import Bank
 from stream.clock import WallClock
-from stream.events import ServiceEvent, ToolCallStart
+from stream.events import ServiceEvent, ToolCallStart, ToolsLeftOut
 from stream.services.source import ChatSource
 from stream.session import ChatHistory, VoiceSession
 from stream.session.turn_record import TurnRecord
@@ -68,6 +68,7 @@ class Conversation:
         self._speaker: Speaker | None = None
         self._session: VoiceSession | None = None
         self._number = 0
+        self._left_out: ToolsLeftOut | None = None  # that the page was told of
         self._waiting: tuple[str, int] | None = None  # the newest question, and its script
         self._answering: asyncio.Task[None]
         self._openings: set[asyncio.Task[tuple[ChatSource, VoiceSession]]] = set()
@@ -191,12 +192,15 @@ class Conversation:
     # Events for the page.
 
     async def _events(self, source: ChatSource, script: int) -> AsyncGenerator[ServiceEvent, None]:
-        """Events of the answer, with a message to the page when a call begins; the session reports the other ones."""
+        """Events of the answer, with messages to the page of what the session does not report."""
         tools = self._options.targets[script].tools or None
         async with aclosing(source.chat(list(self._history.messages), tools=tools)) as events:
             async for event in events:
                 if isinstance(event, ToolCallStart):
                     self.line.tell("live.call", tool_name=event.tool_name)
+                elif isinstance(event, ToolsLeftOut) and self._left_out != event:
+                    self._left_out = event
+                    self.line.tell("live.note", text=f"tools {told_of(event)}")
                 yield event
 
     def _relay(self, event: dict[str, Any]) -> None:

@@ -217,6 +217,7 @@ const shown = {
     line("you", text);
     timeline.begin(at_s, text);
   },
+  "live.note": ({ text }) => { note(text); },
   "live.call": ({ tool_name, at_s }) => { timeline.call(at_s, tool_name); },
   "unmute.tool_call": ({ tool_name, arguments: given, status, at_s }) => {
     timeline.argumentsComplete(at_s, tool_name, status);
