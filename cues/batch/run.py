@@ -23,6 +23,7 @@ from cues.extras import needed
 
 __all__ = ["Run", "Task", "key_of", "places_of", "run_batch", "run_task"]
 
+_PLACE = 12  # characters of a key that tell of a place
 _IN_FLIGHT = 3  # submitted tasks per worker: one that runs, and the next ones
 _CONNECT_S = 10.0
 _RETRIES = 2
@@ -110,14 +111,14 @@ def run_batch(
 def key_of(task: Any) -> str:
     """Key of a task in the table; equal for the same task on the same, unchanged file in the same place."""
     text = json.dumps([type(task).__name__, asdict(task)], sort_keys=True)
-    places = [absolute(task.file), absolute(task.output) if _writes(task) else ""]
-    return "-".join([_digest(text)[:24], *(_digest(place)[:12] for place in places)])
+    places = [absolute(task.file), *([absolute(task.output)] if _writes(task) else [])]
+    return "-".join([_digest(text)[:24], *(_digest(place)[:_PLACE] for place in places)])
 
 
 def places_of(key: str) -> tuple[str, str]:
-    """What a key says of its task's file, and of its output: equal for those in the same place."""
+    """What a key says of its task's file, and of its output: equal for those in the same place; else empty."""
     _, file, output = [*key.split("-"), "", ""][:3]
-    return file, output
+    return file, output if len(output) == _PLACE else ""  # a crash may have cut the line
 
 
 def _digest(text: str) -> str:

@@ -234,7 +234,7 @@ def test_the_page_tells_once_of_tools_that_the_model_is_not_offered():
     class Model:
         model = "m"
 
-        async def chat(self, messages, **_):
+        async def chat(self, *_, **__):
             yield ToolsLeftOut(("get_weather",), "untrained")
             yield TextDelta("Good day.")
             yield Finish("stop")
