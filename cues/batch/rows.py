@@ -34,10 +34,6 @@ class Table:
         self._csv = path.suffix.lower() == ".csv"
         self._heading = _csv_line(self._columns) if self._csv else ""
 
-    def done(self) -> dict[str, Row]:
-        """Rows of status `ok`, by their keys; a file that holds something else raises `CueError`."""
-        return {str(row["key"]): row for row in self.rows() if row.get("status") == "ok"}
-
     def rows(self) -> list[Row]:
         """All rows that have a key, in their order; a file that holds something else raises `CueError`."""
         if not self.path.exists():

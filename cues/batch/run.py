@@ -75,14 +75,18 @@ def run_batch(
     """
     table = Table(path, columns)
     keys = [key_of(task) for task in tasks]
-    earlier = {} if fresh else table.done()
+    before: list[Row] = []
+    with contextlib.suppress(CueError) if fresh else contextlib.nullcontext():
+        before = table.rows()
+    earlier = {} if fresh else {str(row["key"]): row for row in before if row.get("status") == "ok"}
     files = {places_of(key)[0] for key in earlier}
     if files and files.isdisjoint(places_of(key)[0] for key in keys):
         raise CueError(f"{path}: has the results of other recordings; name another place, or replace it with --fresh")
     rows = {key: earlier[key] for key in keys if key in earlier and still_good(earlier[key])}
     left = [task for task, key in zip(tasks, keys, strict=True) if key not in rows]
     outputs = {"", *(places_of(key)[1] for key in keys)}
-    others = [row for key, row in earlier.items() if places_of(key)[1] not in outputs and still_good(row)]
+    by_output = {places_of(str(row["key"]))[1]: row for row in before}
+    others = [row for output, row in by_output.items() if output not in outputs and _tells(row, still_good)]
     resumed = len(rows)
     progress(resumed)
     try:
@@ -93,6 +97,9 @@ def run_batch(
                 table.write([*others, *rows.values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
                     for row in results:
+                        # A recording that an earlier run wrote is there where a later one fails.
+                        if row["status"] != "ok" and (is_there := by_output.get(places_of(row["key"])[1])):
+                            row["output"] = is_there.get("output")
                         table.add(row)
                         rows[row["key"]] = row
                         progress(len(rows))
@@ -228,6 +235,11 @@ def _as_given(row: Row, task: Any) -> Row:
 
 def _writes(task: Any) -> bool:
     return bool(getattr(task, "output", None))
+
+
+def _tells(row: Row, still_good: Callable[[Row], bool]) -> bool:
+    """Whether a row tells of a recording that is there, or to be written."""
+    return row.get("status") != "ok" or still_good(row)
 
 
 def _failed(task: Task, error: str) -> Row:

@@ -189,7 +189,8 @@ def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Map
     read = {Path(task.file).resolve() for task in tasks}
     written: set[Any] = set()
     with contextlib.suppress(CueError):  # no table of ours, which the run will say unless it is fresh
-        written = {places_of(str(row["key"])) for row in Table(table, columns).rows()}
+        rows = Table(table, columns).rows()
+        written = {places_of(str(row["key"])) for row in rows if row.get("status") != "failed" or row.get("output")}
     if how["fresh"]:  # then a result may be made of another recording
         written = {output for _, output in written}
     for task in tasks:

@@ -155,6 +155,7 @@ class Connection:
     server_too_old: str = ""
     _logged_left_out: tuple[str, ...] = ()
     _takes_parallel: bool = True  # whether the server takes `parallel_tool_calls`
+    _refuses_tools: bool = False  # the server
 
     async def __aenter__(self) -> Self:
         """Return the connection."""
@@ -231,7 +232,8 @@ class Connection:
         # The named tool comes first, so that the maximum cuts others.
         offered, left_out = translate_tools(sorted(wanted, key=lambda tool: tool.name != named), self.capabilities)
         if left_out:
-            yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
+            why_none: Literal["refused", "untrained"] = "refused" if self._refuses_tools else "untrained"
+            yield self._left_out(left_out, "maximum" if self.capabilities.tools else why_none)
         names = tuple(entry["function"]["name"] for entry in offered)
         fields.setdefault("temperature", self.temperature)
         # Stock Ollama ignores `tool_choice`: a tool that must be called is sent alone, and no tool if none may be.
@@ -274,7 +276,7 @@ class Connection:
             if not refused:
                 return
             if refused == "tools":
-                self.capabilities = replace(self.capabilities, tools=False)
+                self.capabilities, self._refuses_tools = replace(self.capabilities, tools=False), True
                 yield self._left_out(names, "refused")
                 names, offered, words = (), [], ""
                 fields["tool_choice"] = None

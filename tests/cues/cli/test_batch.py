@@ -263,8 +263,28 @@ def test_folders_of_the_same_names_do_not_share_their_results(run, tmp_path, mon
 def test_a_run_of_a_part_leaves_the_rows_of_the_other_recordings(run, calls, tmp_path):
     assert run("batch", "normalize", "calls", "--workers", 1).code == 0
     assert "1 of 1 done: " in run("batch", "normalize", "calls/a.wav", "--target-lufs", "-30", "--workers", 1).out
+    place = tmp_path / "normalized" / "normalized.csv"
+    assert "2 of 2 done, 1 of them" in run("batch", "normalize", "calls", "--workers", 1).out
+    place.write_bytes(place.read_bytes().replace(b"calls/b.wav,ok,", b"calls/b.wav,begun,"))  # one that was cut off
+    assert "1 of 1 done" in run("batch", "normalize", "calls/a.wav", "--fresh", "--workers", 1).out
+    assert b"calls/b.wav,begun," in place.read_bytes()
     assert "2 of 2 done, 1 of them" in run("batch", "normalize", "calls", "--workers", 1).out
     assert "2 of 2 done, all of them" in run("batch", "normalize", "calls", "--workers", 1).out
+
+
+def test_a_recording_that_failed_claims_no_file_of_the_users_and_keeps_the_one_it_had(run, calls, tmp_path):
+    result, silent, sound = tmp_path / "normalized" / "a.wav", np.zeros(48000), tone(440.0, 48000, level=0.1)
+    write(calls / "a.wav", silent)
+    assert run("batch", "normalize", "calls/a.wav", "--workers", 1).code == 1
+    write(result, sound)  # the user's own
+    write(calls / "a.wav", sound)
+    assert "a.wav is there, and was not made of" in run("batch", "normalize", "calls/a.wav", "--workers", 1).err
+    result.unlink()
+    assert run("batch", "normalize", "calls/a.wav", "--workers", 1).code == 0
+    for samples, code in ((silent, 1), (silent, 1), (sound, 0)):
+        write(calls / "a.wav", samples)
+        assert run("batch", "normalize", "calls/a.wav", "--workers", 1).code == code
+    assert result.exists()
 
 
 def test_a_pattern_gives_the_same_names_whatever_it_finds(run, calls, tmp_path):

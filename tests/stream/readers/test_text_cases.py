@@ -153,6 +153,9 @@ def test_words_in_a_block_of_calls_are_spoken_without_its_tags():  # Qwen 3.6, O
         # Qwen 3.6, QwenLM/Qwen3.8 issue 178
         "<tool_call>\n<function=get_weather>\n<parameter=city>Oslo</parameter>\n</function>\n</function_invocation>\n",
         '<tool_call>\n[get_weather(city="Oslo")]\n</tool_call>',
+        # Gemma 3
+        "```tool_code\n[get_weather(city='Oslo')]\n```",
+        '```tool_code\n{"name": "get_weather", "parameters": {"city": "Oslo"}}\n```',
         # Gemini's control tokens and the name of its library
         '<ctrl42>call\nprint(default_api.get_weather(city="Oslo"))\n',
         "<ctrl42>call:get_weather{city:<ctrl46>Oslo<ctrl46>}",
@@ -167,6 +170,11 @@ def test_what_is_odd_around_a_whole_call_is_not_spoken(written):
     said, (end,) = read_pieces(f"Let me look.\n{written}")
     assert said == "Let me look."
     assert (end.tool_name, end.status, end.arguments) == ("get_weather", "ok", {"city": "Oslo"})
+
+
+@pytest.mark.parametrize("end", ["<ctrl42>", "<ctrl46>", "<ctrl95>"])
+def test_a_control_token_of_gemini_at_the_end_is_dropped(end):
+    assert read_pieces(f"It is mild.{end}") == ("It is mild.", [])
 
 
 def test_gemini_thinks_and_writes_code_between_control_tokens():

@@ -125,6 +125,13 @@ def test_a_server_that_refuses_thinking_and_tools_is_asked_without_either(endpoi
 
 
 @BOTH
+def test_a_server_that_has_refused_tools_is_the_reason_in_later_requests_too(endpoint):
+    exchange = chat(Refusing("tools"), endpoint=endpoint, model="qwen3:8b", tools=TOOLS, wrap=Twice)
+    assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")] * 2
+    assert ["tools" in body for body in exchange.bodies] == [True, False, False]
+
+
+@BOTH
 @pytest.mark.parametrize("thinks", [True, False])
 @pytest.mark.parametrize("model", ["house-model", "qwen3:8b"], ids=["unknown", "reasoning by the table"])
 def test_think_is_not_sent_where_the_server_has_said_that_the_model_does_not_think(endpoint, model, thinks):

@@ -208,8 +208,9 @@ def _calls(parser: Parser, fence: str) -> Reading[None]:
 def _code(parser: Parser, fence: str) -> Reading[None]:
     shape, read = CODE
     found = yield from parser.test(shape)
-    if not found:
-        raise NotACall
+    if not found:  # Gemma writes lists of calls and JSON there, too
+        yield from _calls(parser, fence)
+        return
     parser.fence = fence
     yield from read(parser, None, found[1])
     yield from parser.end_fence()
@@ -280,7 +281,7 @@ ROWS = (
     Dialect(name="role", markers=tuple(_ROLE_HEADERS), read=_drop_role, calls=False),
     Dialect(name="first_token", markers=("<s>", "<bos>"), read=_drop_first, calls=False),
     Dialect(name="gemini_token", calls=False, read=drop, markers=tuple(
-        marker for number in range(100) if (marker := f"<ctrl{number}>") not in ("<ctrl94>", "<ctrl95>"))),
+        marker for number in range(100) if (marker := f"<ctrl{number}>") not in ("<ctrl42>", "<ctrl94>", "<ctrl95>"))),
     Dialect(name="turn_token", calls=False, read=drop, markers=(
         "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
         "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",

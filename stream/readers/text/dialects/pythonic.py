@@ -38,6 +38,7 @@ _TOLD_JSON = Shape(NAME, _BLANK, "json", _BLANK, (['{"'], ["{}"]))
 _BEGUN: tuple[list[Part], ...] = ([_IDENTIFIER, SPACE, "="], [")"], ["{", SPACE, '"'], ["{", SPACE, "}"])
 _LABELLED_CALL = Shape(NAME, "(", SPACE, _BEGUN)
 _LABELLED_JSON = Shape(NAME, Run(r"[ \t]{0,4}"), '{"')
+_CALL_BELOW = Shape("call", Run(r"\r?"), "\n")
 _PRINT = Run(r"(?:print\()?", r"p(?:r(?:i(?:n(?:t\(?)?)?)?)?")
 
 _CALL = Shape(NAME, "(")
@@ -304,8 +305,12 @@ def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | N
         raise NotACall
 
 
-def _read_lines_or_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
-    """Read lines that call declared tools; what else comes up to the end of the message is code."""
+def _read_control(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read Gemini's token: behind it, lines that call declared tools, or code up to the end of the message."""
+    parser.take(size)
+    parser.commit()
+    if not (yield from parser.read(_CALL_BELOW)):
+        return
     found = yield from parser.test(CODE[0])
     if found and LIBRARY.sub("", found[1].group(3)) in (parser.declared or ()):
         yield from _calls_in_code(parser, row, found[1])
@@ -329,7 +334,7 @@ ROWS = (
             closers=("<|action_end|>",)),
     Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*JSON, _LIST, LINES), closers=("<|tool_call_end|>",),
             wraps=True),
-    Dialect(name="gemini_code", markers=("<ctrl42>call\n",), otherwise=_read_lines_or_code),
+    Dialect(name="gemini_code", markers=("<ctrl42>",), read=_read_control),
     Dialect(name="tool_code", markers=("<tool_code>",), heads=(CODE,), closers=("</tool_code>",)),
     Dialect(name="bracket", markers=("[",), read=_read_bracket, weak=True),
 )  # fmt: skip
