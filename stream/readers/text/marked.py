@@ -13,7 +13,7 @@ __all__ = ["read_marked"]
 
 _AHEAD = Shape(SPACE, Run(r"\S"))
 _WORDS_BELOW = Shape(Run(r"[ \t\r]{0,8}"), "\n", SPACE, Run(r"\w"))
-_LIST_OF_CALLS = Shape(SPACE, "[", SPACE, NAME, "(")
+_LIST_OF_CALLS = Shape(SPACE, "[", SPACE, NAME, "(", SPACE, ([")"], [Run(r"[^\W\d]\w{0,63}"), SPACE, "="]))
 _KEY_WITHOUT_TAG = Shape(SPACE, Run(r"[\w.\-]{1,64}\s{0,4}[\w.\-]{0,64}\s{0,4}"), "</", PREFIX, "arg_key")
 _BEFORE_NAME = r"\W{0,16}(?:(?:think|name|function|tool)\W{%d,8}){0,2}"
 _NAMED = Shape(

@@ -155,6 +155,7 @@ def test_words_in_a_block_of_calls_are_spoken_without_its_tags():  # Qwen 3.6, O
         '<tool_call>\n[get_weather(city="Oslo")]\n</tool_call>',
         # Gemma 3
         "```tool_code\n[get_weather(city='Oslo')]\n```",
+        "```tool_code\n[default_api.get_weather(city='Oslo')]\n```",
         '```tool_code\n{"name": "get_weather", "parameters": {"city": "Oslo"}}\n```',
         # Gemini's control tokens and the name of its library
         '<ctrl42>call\nprint(default_api.get_weather(city="Oslo"))\n',
@@ -170,6 +171,15 @@ def test_what_is_odd_around_a_whole_call_is_not_spoken(written):
     said, (end,) = read_pieces(f"Let me look.\n{written}")
     assert said == "Let me look."
     assert (end.tool_name, end.status, end.arguments) == ("get_weather", "ok", {"city": "Oslo"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    ['print(query.query(sql="x"))', '{"sql": "x"}', "at = get_weather(city='Oslo')\nprint(at)", "get_weather('Oslo')"],
+)
+def test_code_in_gemmas_fence_is_not_spoken(code):
+    said, (end,) = read_pieces(f"Let me look.\n```tool_code\n{code}\n```\nWait.")
+    assert (said.split(), end.status) == (["Let", "me", "look.", "Wait."], "malformed")
 
 
 @pytest.mark.parametrize("end", ["<ctrl42>", "<ctrl46>", "<ctrl95>"])

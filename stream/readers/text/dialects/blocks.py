@@ -165,6 +165,12 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
             yield from (_code if in_code else _calls)(parser, fence)
         except NotACall:
             parser.draft = None
+            if in_code and parser.declared:  # code that calls tools in some other way
+                draft, parser.draft = parser.new_draft(), None
+                parser.commit()
+                parser.sink.finish(draft.call, "malformed")
+                yield from to_end_of_fence(parser, fence, spoken=False)
+                return
         else:
             return
         finally:

@@ -70,7 +70,7 @@ def _read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     fresh, declared = parser.line.fresh, parser.declared
     shape = _WEAK_LIST if fresh else _LIST_BEHIND_WORDS if declared and not parser.line.previous.strip() else None
     head = (yield from parser.test(shape)) if shape else None
-    name = head[1].group(2) if head else ""
+    name = LIBRARY.sub("", head[1].group(2)) if head else ""
     is_tool = name in (declared or ()) or (fresh and not parser.excludes(name))
     may_be_link = declared is None or not fresh
     if not head or not is_tool or (may_be_link and (yield from _is_link(parser))):
