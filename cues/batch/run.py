@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from errno import EDQUOT, ENOSPC
@@ -93,15 +93,12 @@ def run_batch(
         if left:
             with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
                 # Until a recording is written anew, its row only tells whose it is: an earlier result may be gone.
-                begun = [_row_of(task, "begun") for task in left if _writes(task)]
+                begun = [_still_there(_row_of(task, "begun"), by_output) for task in left if _writes(task)]
                 table.write([*others, *rows.values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
                     for row in results:
-                        # A recording that an earlier run wrote is there where a later one fails.
-                        if row["status"] != "ok" and (is_there := by_output.get(places_of(row["key"])[1])):
-                            row["output"] = is_there.get("output")
-                        table.add(row)
-                        rows[row["key"]] = row
+                        rows[row["key"]] = row if row["status"] == "ok" else _still_there(row, by_output)
+                        table.add(rows[row["key"]])
                         progress(len(rows))
     except (KeyboardInterrupt, OSError) as error:
         done = sum(row["status"] == "ok" for row in rows.values())
@@ -235,6 +232,12 @@ def _as_given(row: Row, task: Any) -> Row:
 
 def _writes(task: Any) -> bool:
     return bool(getattr(task, "output", None))
+
+
+def _still_there(row: Row, by_output: Mapping[str, Row]) -> Row:
+    """The row of a task that has not written its recording, with that of an earlier run, if there is one."""
+    output = by_output.get(places_of(row["key"])[1], {}).get("output")
+    return row | {"output": output} if output else row
 
 
 def _tells(row: Row, still_good: Callable[[Row], bool]) -> bool:

@@ -281,8 +281,10 @@ def test_a_recording_that_failed_claims_no_file_of_the_users_and_keeps_the_one_i
     assert "a.wav is there, and was not made of" in run("batch", "normalize", "calls/a.wav", "--workers", 1).err
     result.unlink()
     assert run("batch", "normalize", "calls/a.wav", "--workers", 1).code == 0
-    for samples, code in ((silent, 1), (silent, 1), (sound, 0)):
+    table = tmp_path / "normalized" / "normalized.csv"
+    for samples, code in ((silent, 1), (silent, 1), (sound, 0), (silent, 1), (sound, 0)):
         write(calls / "a.wav", samples)
+        table.write_bytes(table.read_bytes().replace(b",ok,", b",begun,"))  # as a run that was cut off leaves it
         assert run("batch", "normalize", "calls/a.wav", "--workers", 1).code == code
     assert result.exists()
 
