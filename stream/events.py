@@ -265,6 +265,13 @@ class StreamFailed:
         return f"{code}{self.message}{'' if self.status is None else f' (status={self.status})'}"
 
 
+_WHY_LEFT_OUT = {
+    "maximum": "more than the model can tell apart",
+    "untrained": "the model calls no tools",
+    "refused": "the server refused them",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ToolsLeftOut:
     """A warning: some tools were not offered to the model.
@@ -275,6 +282,11 @@ class ToolsLeftOut:
 
     tool_names: tuple[str, ...]
     reason: Literal["maximum", "untrained", "refused"]
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return _WHY_LEFT_OUT[self.reason]
 
 
 @dataclass(frozen=True, slots=True)

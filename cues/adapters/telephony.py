@@ -48,8 +48,8 @@ class PhoneLine(PacedLine):
     provider : {"twilio", "telnyx", "plivo"}
         The form of the messages; several other servers speak Twilio's.
     codec : {"PCMU", "PCMA"}
-        What Telnyx plays: the `stream_bidirectional_codec` of your command, whose default this is. It need not be that
-        of the caller's audio. The others play what the call starts with.
+        For Telnyx: the `stream_bidirectional_codec` of your command, by default PCMU. The caller's audio may have
+        another codec. The other providers use one codec in both directions, and ignore this.
     **options
         `bank`, `rules`, `tools`, `limits` and `clock`, as in `PacedOptions`, and `lead_ms`: how far ahead of playback
         frames are sent, milliseconds, 20 or more, by default 80. It covers the network's jitter, and delays a cue over
@@ -95,8 +95,8 @@ class PhoneLine(PacedLine):
         Raises
         ------
         CueValueError
-            If the call starts with an encoding other than µ-law, A-law or 16-bit samples, or with 16-bit samples of
-            Telnyx, on whose byte order its users disagree; then set the stream up anew.
+            If the call's encoding is not µ-law, A-law or 16-bit samples, or is Telnyx's L16, whose byte order is
+            uncertain. Start the stream again with another codec.
         """
         event = read_message(message, self._started)
         match event:

@@ -58,7 +58,7 @@ class OnRecording:
 
 
 def absolute(file: str) -> str:
-    """A path that does not depend on the folder one is in; a URL as it is."""
+    """The absolute path of a file; a URL is returned as it is."""
     return file if _REMOTE.match(file) else os.path.abspath(file)  # noqa: PTH100  (follows no links)
 
 

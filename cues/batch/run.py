@@ -21,9 +21,9 @@ from cues.batch.rows import Row, Table
 from cues.errors import CueError, reason_of
 from cues.extras import needed
 
-__all__ = ["Run", "Task", "key_of", "places_of", "run_batch", "run_task"]
+__all__ = ["Run", "Task", "key_of", "run_batch", "run_task"]
 
-_PLACE = 12  # characters of a key that tell of a place
+_PLACE = 12  # characters of a key that identify a path
 _IN_FLIGHT = 3  # submitted tasks per worker: one that runs, and the next ones
 _CONNECT_S = 10.0
 _RETRIES = 2
@@ -79,20 +79,21 @@ def run_batch(
     with contextlib.suppress(CueError) if fresh else contextlib.nullcontext():
         before = table.rows()
     earlier = {} if fresh else {str(row["key"]): row for row in before if row.get("status") == "ok"}
-    files = {places_of(key)[0] for key in earlier}
-    if files and files.isdisjoint(places_of(key)[0] for key in keys):
+    _check_outputs(tasks, keys, before, fresh=fresh)
+    files = {_places(key)[0] for key in earlier}
+    if files and files.isdisjoint(_places(key)[0] for key in keys):
         raise CueError(f"{path}: has the results of other recordings; name another place, or replace it with --fresh")
     rows = {key: earlier[key] for key in keys if key in earlier and still_good(earlier[key])}
     left = [task for task, key in zip(tasks, keys, strict=True) if key not in rows]
-    outputs = {"", *(places_of(key)[1] for key in keys)}
-    by_output = {places_of(str(row["key"]))[1]: row for row in before}
+    outputs = {"", *(_places(key)[1] for key in keys)}
+    by_output = {_places(str(row["key"]))[1]: row for row in before}
     others = [row for output, row in by_output.items() if output not in outputs and _tells(row, still_good)]
     resumed = len(rows)
     progress(resumed)
     try:
         if left:
             with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
-                # Until a recording is written anew, its row only tells whose it is: an earlier result may be gone.
+                # A recording is `begun` until it is written again: the earlier result may already be replaced.
                 begun = [_still_there(_row_of(task, "begun"), by_output) for task in left if _writes(task)]
                 table.write([*others, *rows.values(), *begun])
                 with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
@@ -119,8 +120,8 @@ def key_of(task: Any) -> str:
     return "-".join([_digest(text)[:24], *(_digest(place)[:_PLACE] for place in places)])
 
 
-def places_of(key: str) -> tuple[str, str]:
-    """What a key says of its task's file, and of its output: equal for those in the same place; else empty."""
+def _places(key: str) -> tuple[str, str]:
+    """The parts of a key that identify the task's file and its output; the second is empty without an output."""
     _, file, output = [*key.split("-"), "", ""][:3]
     return file, output if len(output) == _PLACE else ""  # a crash may have cut the line
 
@@ -217,8 +218,23 @@ def _result(future: Future[Row], task: Task) -> Row:
         return _failed(task, f"its worker gave up: {' '.join(str(error).split())[:200] or type(error).__name__}")
 
 
+def _check_outputs(tasks: Sequence[Any], keys: Sequence[str], before: Sequence[Row], *, fresh: bool) -> None:
+    """Raise `CueError` if an output exists that no earlier run wrote, or wrote from another file unless it is `fresh`.
+
+    A failed row claims an output only if an earlier run wrote it.
+    """
+    written = {_places(str(row["key"])) for row in before if row.get("status") != "failed" or row.get("output")}
+    outputs = {output for _, output in written}
+    for task, key in zip(tasks, keys, strict=True):
+        places = _places(key)
+        is_own = places[1] in outputs if fresh else places in written
+        if _writes(task) and not is_own and Path(task.output).exists():
+            made = f"is there, and was not made of {task.file} by this command"
+            raise CueError(f"{task.output} {made}; name another folder with --out, or delete it")
+
+
 def _anywhere(task: Any) -> Any:
-    """The task with paths that hold in any folder: a worker of a cluster may be in another one."""
+    """The task with absolute paths: a worker of a cluster may have another working directory."""
     paths: dict[str, Any] = {"output": absolute(task.output)} if _writes(task) else {}
     if hasattr(task, "source"):
         paths["source"] = replace(task.source, file=absolute(task.file))
@@ -226,7 +242,7 @@ def _anywhere(task: Any) -> Any:
 
 
 def _as_given(row: Row, task: Any) -> Row:
-    """The row with the task's paths as they were given, not as they were sent."""
+    """The row with the paths that the user gave, which `_anywhere` has changed."""
     return row | {"file": task.file, "key": key_of(task)} | ({"output": task.output} if "output" in row else {})
 
 
@@ -235,13 +251,13 @@ def _writes(task: Any) -> bool:
 
 
 def _still_there(row: Row, by_output: Mapping[str, Row]) -> Row:
-    """The row of a task that has not written its recording, with that of an earlier run, if there is one."""
-    output = by_output.get(places_of(row["key"])[1], {}).get("output")
+    """The row of a task that wrote nothing, with the recording that an earlier run wrote, if there is one."""
+    output = by_output.get(_places(row["key"])[1], {}).get("output")
     return row | {"output": output} if output else row
 
 
 def _tells(row: Row, still_good: Callable[[Row], bool]) -> bool:
-    """Whether a row tells of a recording that is there, or to be written."""
+    """Whether the row's recording exists or is still to be written."""
     return row.get("status") != "ok" or still_good(row)
 
 

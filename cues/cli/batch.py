@@ -1,6 +1,5 @@
 """`cues batch`: measure thousands of recordings, or mix cues into them."""
 
-import contextlib
 import glob
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,7 @@ import click
 
 from cues.batch.recordings import Source, find_sources
 from cues.batch.rows import ENDINGS as TABLES
-from cues.batch.rows import Table
-from cues.batch.run import Run, Task, key_of, places_of, run_batch
+from cues.batch.run import Run, Task, run_batch
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
@@ -174,7 +172,7 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
 
 
 def _base_of(place: str) -> Path:
-    """The folder from which the names of results are those of recordings; of a pattern, what stands before it."""
+    """The folder that names of results are relative to: `place` itself, or the part of a pattern without wildcards."""
     path = Path(place)
     if path.exists():
         return path if path.is_dir() else path.parent
@@ -183,23 +181,13 @@ def _base_of(place: str) -> Path:
 
 
 def _rewrite(tasks: Sequence[Any], table: Path, columns: Sequence[str], how: Mapping[str, Any]) -> Run:
-    """A run whose tasks write recordings, each over its own alone; temporary files of killed workers are deleted."""
+    """A run whose tasks write recordings, none over one that is read; temporary files of killed workers are deleted."""
     from cues.batch.mixing import sweep
 
     read = {Path(task.file).resolve() for task in tasks}
-    written: set[Any] = set()
-    with contextlib.suppress(CueError):  # no table of ours, which the run will say unless it is fresh
-        rows = Table(table, columns).rows()
-        written = {places_of(str(row["key"])) for row in rows if row.get("status") != "failed" or row.get("output")}
-    if how["fresh"]:  # then a result may be made of another recording
-        written = {output for _, output in written}
     for task in tasks:
         if Path(task.output).resolve() in read:
             raise CueError(f"{task.output} would be written over a recording; name another folder with --out")
-        places = places_of(key_of(task))
-        if Path(task.output).exists() and (places[1] if how["fresh"] else places) not in written:
-            made = f"is there, and was not made of {task.file} by this command"
-            raise CueError(f"{task.output} {made}; name another folder with --out, or delete it")
     sweep(task.output for task in tasks)
     try:
         return _run(tasks, table, columns, how, still_good=lambda row: Path(row["output"]).is_file())

@@ -155,7 +155,7 @@ class Connection:
     server_too_old: str = ""
     _logged_left_out: tuple[str, ...] = ()
     _takes_parallel: bool = True  # whether the server takes `parallel_tool_calls`
-    _refuses_tools: bool = False  # the server
+    _refuses_tools: bool = False  # whether the server does
 
     async def __aenter__(self) -> Self:
         """Return the connection."""
@@ -301,15 +301,9 @@ class Connection:
 
     def _left_out(self, names: tuple[str, ...], reason: Literal["maximum", "untrained", "refused"]) -> ToolsLeftOut:
         """The event; the same tools are logged once, not with each request of a conversation."""
+        left_out = ToolsLeftOut(names, reason)
         if names != self._logged_left_out:
             self._logged_left_out = names
             listed = logged_list(logged_name(name) for name in names)
-            logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, _WHY[reason], listed)
-        return ToolsLeftOut(names, reason)
-
-
-_WHY = {
-    "maximum": "more than the model can tell apart",
-    "untrained": "the model calls no tools",
-    "refused": "the server refused them",
-}
+            logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, left_out.why, listed)
+        return left_out

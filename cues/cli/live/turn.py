@@ -40,11 +40,6 @@ from stream.urls import shown_url
 
 __all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn", "told_of"]
 
-_WHY_LEFT_OUT = {
-    "maximum": "more than the model can tell apart",
-    "untrained": "models of its family call none",
-    "refused": "the server refused them",
-}
 _CAUSES: dict[type, str] = {ToolResult: "its result", StreamFailed: "the failure"}
 
 
@@ -235,7 +230,7 @@ def cause_of(sounded: Sounded) -> str:
 
 def told_of(event: ToolsLeftOut) -> str:
     """The tools that the model was not offered, and why."""
-    return f"not offered ({_WHY_LEFT_OUT[event.reason]}): {', '.join(event.tool_names)}"
+    return f"not offered ({event.why}): {', '.join(event.tool_names)}"
 
 
 def _event_row(event: ServiceEvent) -> tuple[str, str] | None:

@@ -63,11 +63,11 @@ class Call:
 
 
 LIBRARY = re.compile(r"\A(?:functions\.|default_api[.:])")
-"""What models write before a tool's name."""
+"""Matches the prefixes that models add to a tool's name; the second is Gemini's."""
 
 
 def clean_name(name: str) -> str:
-    """Return a tool's name without control tokens after it and without `functions.` or Gemini's `default_api:`."""
+    """Return a tool's name without control tokens after it and without its `LIBRARY`."""
     return LIBRARY.sub("", name.split("<|", 1)[0].strip())
 
 

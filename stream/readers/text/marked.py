@@ -67,18 +67,26 @@ def read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.commit()
     elif row.token:
         raise Unreadable
-    elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_LIST_OF_CALLS)):
-        parser.commit()  # which is read as it is without the tag
-    elif not parser.fenced and _is_block(row) and (yield from _holds_a_call(parser, fresh=fresh)):
+    elif _is_block(row) and not parser.fenced:
+        yield from _read_unknown(parser, row, fresh=fresh)
+    else:
+        raise NotACall
+
+
+def _read_unknown(parser: Parser, row: Dialect, *, fresh: bool) -> Reading[None]:
+    """Read a block of no known form: drop a call, or only the tag if a list of calls or words follow."""
+    if fresh and (yield from parser.test(_LIST_OF_CALLS)):
+        parser.commit()
+    elif (yield from _holds_a_call(parser, fresh=fresh)):
         yield from _drop_unknown(parser, row)
-    elif fresh and not parser.fenced and _is_block(row) and (yield from parser.test(_WORDS_BELOW)):
-        parser.commit()  # words in a block, which are spoken without it
+    elif fresh and (yield from parser.test(_WORDS_BELOW)):
+        parser.commit()
     else:
         raise NotACall
 
 
 def _holds_a_call(parser: Parser, *, fresh: bool) -> Reading[bool]:
-    """Return whether a block has a call of no known form: with tags, a key's closing tag, or a declared tool's name."""
+    """Return whether the block begins with an unknown tag, a key's closing tag, or the name of a declared tool."""
     if (yield from parser.test(_KEY_WITHOUT_TAG)):
         return True
     if not fresh:

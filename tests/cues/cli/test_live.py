@@ -209,7 +209,8 @@ def test_an_interrupt_before_the_answer_begins_drops_the_question():
     assert page.events[-1]["failure"] is None
 
 
-def test_the_next_answer_knows_what_was_heard():
+def asked_twice(*events):
+    """The page after two questions to a model that answers with these events, and the messages of its requests."""
     asked = []
 
     class Model:
@@ -217,35 +218,26 @@ def test_the_next_answer_knows_what_was_heard():
 
         async def chat(self, messages, **_):
             asked.append([(message["role"], message["content"]) for message in messages])
-            yield TextDelta("Good day.")
-            yield Finish("stop")
+            for event in events:
+                yield event
 
     async def conversation(page):
         await ask(page)
         await ask(page, 2)
 
     target = Target(base_url="", model="m", source=lambda _: Model())
-    talked(conversation, scripts=[], targets=[target])
+    return talked(conversation, scripts=[], targets=[target]), asked
+
+
+def test_the_next_answer_knows_what_was_heard():
+    _, asked = asked_twice(TextDelta("Good day."), Finish("stop"))
     assert asked[0] == [("user", "And?")]
     assert asked[1] == [("user", "And?"), ("assistant", "Good day."), ("user", "And?")]
 
 
 def test_the_page_tells_once_of_tools_that_the_model_is_not_offered():
-    class Model:
-        model = "m"
-
-        async def chat(self, *_, **__):
-            yield ToolsLeftOut(("get_weather",), "untrained")
-            yield TextDelta("Good day.")
-            yield Finish("stop")
-
-    async def conversation(page):
-        await ask(page)
-        await ask(page, 2)
-
-    target = Target(base_url="", model="m", source=lambda _: Model())
-    page = talked(conversation, scripts=[], targets=[target])
-    told = "tools not offered (models of its family call none): get_weather"
+    page, _ = asked_twice(ToolsLeftOut(("get_weather",), "untrained"), TextDelta("Good day."), Finish("stop"))
+    told = "tools not offered (the model calls no tools): get_weather"
     assert [event["text"] for event in page.of("live.note")] == [told]
 
 

@@ -110,7 +110,7 @@ def test_tools_that_a_model_is_not_offered_are_told_of(tmp_path):
     with replayed("say.sse", cwd=tmp_path) as url:
         asked = ["list the files", "--base-url", url, "--model", "gemma3:4b", "--folder", ".", "--fast"]
         told = cues("speak", *asked, "--speaker", "voice-like", cwd=tmp_path).stdout
-    assert "not offered (models of its family call none): list_directory" in " ".join(told.split())
+    assert "not offered (the model calls no tools): list_directory" in " ".join(told.split())
 
 
 def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):

@@ -17,10 +17,7 @@ from tests.support.model_server import BOTH, QUESTION, READ_FILE, TOOLS, chat, s
     [
         # As document 003 has them.
         ("qwen2.5-coder:32b", {"format": "hermes", "max_tools": 64, "prompt": "hermes", "multi_turn": "good"}),
-        (
-            "qwen/qwen-2.5-coder-32b-instruct",
-            {"family": "qwen2.5-coder", "format": "hermes", "max_tools": 64},
-        ),  # OpenRouter
+        ("qwen/qwen-2.5-coder-32b-instruct", {"family": "qwen2.5-coder", "format": "hermes"}),  # OpenRouter
         ("mistral:latest", {"format": "openai", "max_tools": 128, "parallel": True, "multi_turn": "excellent"}),
         ("mistral-nemo", {"family": "mistral"}),
         ("codestral:22b", {"family": "mistral"}),

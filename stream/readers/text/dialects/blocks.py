@@ -165,7 +165,7 @@ def _read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
             yield from (_code if in_code else _calls)(parser, fence)
         except NotACall:
             parser.draft = None
-            if in_code and parser.declared:  # code that calls tools in some other way
+            if in_code and parser.declared:  # other code: a malformed call
                 draft, parser.draft = parser.new_draft(), None
                 parser.commit()
                 parser.sink.finish(draft.call, "malformed")

@@ -306,7 +306,7 @@ def _calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | N
 
 
 def _read_control(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read Gemini's token: behind it, lines that call declared tools, or code up to the end of the message."""
+    """Read Gemini's `<ctrl42>`; after `call`, read calls of declared tools, or code to the end of the message."""
     parser.take(size)
     parser.commit()
     if not (yield from parser.read(_CALL_BELOW)):
